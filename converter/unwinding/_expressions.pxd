@@ -97,7 +97,7 @@ cdef class Evaluator:
     cdef void branch(self, int op) noexcept nogil
     cdef uint64_t unary(self, int op, uint64_t b) noexcept nogil
     cdef uint64_t binary(self, int op, uint64_t a, uint64_t b) noexcept nogil
-    cdef uint64_t quotient(self, uint64_t a, uint64_t b) noexcept nogil
+    cdef int64_t signed(self, uint64_t value) noexcept nogil
 
     cdef inline void fail(self) noexcept nogil:
         if self.memory.failure == 0:

@@ -1,6 +1,6 @@
 """The methods of _expressions.pxd that are too long to be inlined."""
 
-from libc.stdint cimport INT64_MIN, UINT32_MAX, UINT64_MAX
+from libc.stdint cimport UINT32_MAX, UINT64_MAX
 
 cdef enum:
     MAX_STEPS = 1000
@@ -11,14 +11,6 @@ cdef class Memory:
         self.data = data
         self.big = big
         self.begin(0, 0, 0)
-
-
-cdef bint is_less(uint64_t a, uint64_t b, int word) noexcept nogil:
-    """Whether a < b, as signed numbers of the machine's word."""
-    if word == 4:
-        a <<= 32
-        b <<= 32
-    return <int64_t>a < <int64_t>b
 
 
 cdef class Evaluator:
@@ -146,13 +138,16 @@ cdef class Evaluator:
             return b + self.code.uleb()
         if op == 0x20:  # not
             return ~b
-        if op == 0x1F or is_less(b, 0, self.word):  # neg, abs
-            return 0 - b
-        return b
+        return 0 - b if op == 0x1F or self.signed(b) < 0 else b  # neg, abs
+
+    cdef int64_t signed(self, uint64_t value) noexcept nogil:
+        """Returns a number of the machine's word as a signed one."""
+        return <int64_t>(value << 32) >> 32 if self.word == 4 else <int64_t>value
 
     cdef uint64_t binary(self, int op, uint64_t a, uint64_t b) noexcept nogil:
         """Returns the result of an operation on two numbers of the machine's word."""
-        cdef int word = self.word
+        cdef int64_t x = self.signed(a)
+        cdef int64_t y = self.signed(b)
         if op == 0x22:  # plus
             return a + b
         if op == 0x1C:  # minus
@@ -170,31 +165,28 @@ cdef class Evaluator:
         if op == 0x25:  # shr
             return a >> b if b < 64 else 0
         if op == 0x26:  # shra
-            if not is_less(a, 0, word):
-                return a >> b if b < 64 else 0
-            return ~((a ^ self.word_mask) >> b if b < 64 else 0)
+            return <uint64_t>(x >> min(b, 63))
         if op == 0x29:  # eq
             return a == b
         if op == 0x2E:  # ne
             return a != b
         if op == 0x2A:  # ge
-            return not is_less(a, b, word)
+            return x >= y
         if op == 0x2B:  # gt
-            return is_less(b, a, word)
+            return x > y
         if op == 0x2C:  # le
-            return not is_less(b, a, word)
+            return x <= y
         if op == 0x2D:  # lt
-            return is_less(a, b, word)
+            return x < y
         if b == 0 or not (op == 0x1B or op == 0x1D):
             self.fail()
             return 0
-        return a % b if op == 0x1D else self.quotient(a, b)  # mod, div
+        if op == 0x1D:  # mod
+            return a % b
+        # div, towards 0
+        a = magnitude(x) // magnitude(y)
+        return 0 - a if (x < 0) != (y < 0) else a
 
-    cdef uint64_t quotient(self, uint64_t a, uint64_t b) noexcept nogil:
-        """Returns the quotient of signed numbers, towards 0."""
-        cdef bint is_negative = is_less(a, 0, self.word) != is_less(b, 0, self.word)
-        if is_less(a, 0, self.word):
-            a = (0 - a) & self.word_mask
-        if is_less(b, 0, self.word):
-            b = (0 - b) & self.word_mask
-        return 0 - a // b if is_negative else a // b
+
+cdef uint64_t magnitude(int64_t value) noexcept nogil:
+    return 0 - <uint64_t>value if value < 0 else value

@@ -90,33 +90,6 @@ MAX_FRAMES = _MAX_FRAMES
 # ---------------------------------------------------------------- what is looked up
 
 
-@cython.final
-cdef class _Mappings:
-    """The executable mappings of an address space, by address, without overlaps. bias: what an address has more than in
-    its module's file; module: -1 for none."""
-
-    cdef const uint64_t[::1] start
-    cdef const uint64_t[::1] end
-    cdef const uint64_t[::1] bias
-    cdef const int32_t[::1] module
-
-    def __cinit__(
-        self, const uint64_t[::1] start, const uint64_t[::1] end, const uint64_t[::1] bias, const int32_t[::1] module
-    ):
-        cdef Py_ssize_t n = start.shape[0]
-        if end.shape[0] != n or bias.shape[0] != n or module.shape[0] != n:
-            raise ValueError("mappings: an array has the wrong length")
-        self.start = start
-        self.end = end
-        self.bias = bias
-        self.module = module
-
-    cdef Py_ssize_t at(self, uint64_t address) noexcept nogil:
-        """Returns the mapping that holds an address, -1 for none."""
-        cdef Py_ssize_t m = last_at(self.start, 0, self.start.shape[0], address)
-        return m if m >= 0 and address < self.end[m] else -1
-
-
 cdef struct Module:
     # Its rows, and its PLT sections, are first to last of those of all modules. is_read: whether that is known.
     int64_t row_first
@@ -225,7 +198,12 @@ cdef class _Walk:
     cdef int link_register
     cdef uint64_t callee_saved
 
-    cdef _Mappings mappings
+    # The executable mappings of an address space, by address, without overlaps. bias: what an address has more than in
+    # its module's file; module_of: -1 for none.
+    cdef const uint64_t[::1] start_of
+    cdef const uint64_t[::1] end_of
+    cdef const uint64_t[::1] bias_of
+    cdef const int32_t[::1] module_of
     cdef _Modules modules
     cdef RuleSets rule_sets
     cdef Found cache[1 << CACHE_BITS]
@@ -278,10 +256,19 @@ cdef class _Walk:
         self.rule_sets = modules.rule_sets
         self.evaluator = Evaluator(memory, self.word, self.n_registers)
 
-    cdef void enter(self, _Mappings mappings):
-        """Goes into an address space."""
-        self.mappings = mappings
+    cdef int enter(self, space) except -1:
+        """Goes into an AddressSpace."""
+        self.start_of, self.end_of, self.bias_of, self.module_of = space.columns()
+        n = self.start_of.shape[0]
+        if self.end_of.shape[0] != n or self.bias_of.shape[0] != n or self.module_of.shape[0] != n:
+            raise ValueError("mappings: an array has the wrong length")
         self.generation += 1
+        return 0
+
+    cdef Py_ssize_t mapping_at(self, uint64_t address) noexcept nogil:
+        """Returns the mapping that holds an address, -1 for none."""
+        cdef Py_ssize_t m = last_at(self.start_of, 0, self.start_of.shape[0], address)
+        return m if m >= 0 and address < self.end_of[m] else -1
 
     # ------------------------------------------------------------ the first frame
 
@@ -336,8 +323,8 @@ cdef class _Walk:
 
     cdef int find(self, uint64_t address, Found* found) except -1 nogil:
         """Looks up what the cache does not have."""
-        cdef Py_ssize_t mapping = self.mappings.at(address)
-        cdef Py_ssize_t module = self.mappings.module[mapping] if mapping >= 0 else -1
+        cdef Py_ssize_t mapping = self.mapping_at(address)
+        cdef Py_ssize_t module = self.module_of[mapping] if mapping >= 0 else -1
         cdef int rule = NO_RULE
         if module >= self.modules.modules.shape[0]:
             raise ValueError("a mapping of a module that is not there")
@@ -355,7 +342,7 @@ cdef class _Walk:
 
     cdef int rule_at(self, Py_ssize_t mapping, uint64_t address) noexcept nogil:
         """Returns the rule set at an address in a mapping of a module, whose rows are known, or NO_RULE."""
-        return self.modules.rule_at(self.mappings.module[mapping], address - self.mappings.bias[mapping])
+        return self.modules.rule_at(self.module_of[mapping], address - self.bias_of[mapping])
 
     # ------------------------------------------------------------ the caller
 
@@ -363,7 +350,7 @@ cdef class _Walk:
         """Goes from a frame that was looked up to its caller's: pc, sp and registers."""
         cdef bint is_never_called = False
         if self.rule < 0:
-            self.module = self.mappings.module[self.mapping] if self.mapping >= 0 else -1
+            self.module = self.module_of[self.mapping] if self.mapping >= 0 else -1
             if self.is_first and self.flags & IS_KERNEL_MODE and self.module >= 0:
                 # Behind the last instruction of a function without a return: __restore_rt's system call.
                 self.rule = self.rule_at(self.mapping, self.lookup_address - 1)
@@ -382,7 +369,7 @@ cdef class _Walk:
 
     cdef uint64_t link_address(self) noexcept nogil:
         """Returns pc as an address in its module's file."""
-        return self.pc - self.mappings.bias[self.mapping]
+        return self.pc - self.bias_of[self.mapping]
 
     cdef bint is_at_entry_point(self) noexcept nogil:
         cdef uint64_t entry_point = self.modules.modules[self.module].entry_point if self.module >= 0 else 0
@@ -433,7 +420,7 @@ cdef class _Walk:
         if last == UNDEFINED:
             self.stop(COMPLETE)
         elif self.lost != 0:
-            self.stop(self.end_of(self.lost, self.is_lost_elsewhere))
+            self.stop(self.ending(self.lost, self.is_lost_elsewhere))
         elif not is_known(&self.registers, target):
             self.stop(LOST_REGISTER)
         else:
@@ -458,7 +445,7 @@ cdef class _Walk:
         value = self.evaluated(rule, &self.registers, NULL)
         self.registers.known = known
         if self.memory.failure != 0:
-            self.stop(self.end_of(self.memory.failure, self.is_missing_elsewhere()))
+            self.stop(self.ending(self.memory.failure, self.is_missing_elsewhere()))
         return value
 
     cdef uint64_t evaluated(self, const Rule* rule, const Registers* registers, const uint64_t* start) noexcept nogil:
@@ -521,7 +508,7 @@ cdef class _Walk:
         """Whether the address that is not known lies on another stack than the dump."""
         return self.memory.missing < self.memory.low or self.memory.missing - self.memory.low > FARTHEST
 
-    cdef int end_of(self, int failure, bint is_elsewhere) noexcept nogil:
+    cdef int ending(self, int failure, bint is_elsewhere) noexcept nogil:
         """Returns how a stack ends where a value cannot be had. Behind a dump that is shorter than it might be is no
         stack."""
         if failure == NO_MEMORY:
@@ -564,7 +551,7 @@ cdef class _Walk:
         self.memory.failure = 0
         fp = self.memory.load(slot, self.word)
         value = self.memory.load(slot + self.word, self.word) & self.address_mask
-        if self.memory.failure != 0 or (value != 0 and self.mappings.at(value - 1) < 0):
+        if self.memory.failure != 0 or (value != 0 and self.mapping_at(value - 1) < 0):
             return
         self.goes_on = True
         self.end = COMPLETE
@@ -654,7 +641,7 @@ cdef class Unwinder:
         cdef uint8_t[::1] end = chains.end
         cdef int32_t[::1] module = chains.module
         cdef Py_ssize_t i
-        self.walk.enter(_Mappings(*space.columns()))
+        self.walk.enter(space)
         with nogil:
             for i in range(n):
                 self.unwind_one(self.walk, rows[i], chains)
