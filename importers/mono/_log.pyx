@@ -13,7 +13,6 @@ from traceferry.importers.mono._cursor cimport (
 )
 from traceferry.native cimport call_flags
 from traceferry.native.arrays import doubled
-from traceferry.native.hashing cimport mix_pair
 from traceferry.native.nodes cimport NodeTable
 from traceferry.timeline._running cimport RunningSums, entered, left
 from traceferry.timeline.method_table cimport MethodTable
@@ -32,7 +31,6 @@ cdef enum:
     FIRST_ITEMS = 1 << 12
     FIRST_RECORDS = 1 << 14
     FIRST_DEPTH = 1 << 8
-    N_PAIRS = 1024  # pairs of a stack and a type that are kept at hand
     N_KNOWN = 256  # methods whose frames are kept at hand, by the low bits of their pointers
 
 # Why a loop stopped: it is done, or what is full; NAMES: or new, and wants frames.
@@ -370,13 +368,6 @@ cdef class SiteReader:
     cdef Stop go_on(self, Cursor c, MethodTable methods, MethodTable types, NodeTable stacks, NodeTable pairs):
         cdef const uint8_t[::1] is_sited = self.is_sited
         cdef uint64_t[::1] items = self.items
-        # The latest pairs of types that have one definition.
-        cdef uint64_t[N_PAIRS] hand_type
-        cdef int32_t[N_PAIRS] hand_stack
-        cdef int32_t[N_PAIRS] hand_pair
-        cdef Py_ssize_t h
-        for h in range(N_PAIRS):
-            hand_type[h], hand_stack[h], hand_pair[h] = 0, -1, -1
         cdef Stop stop = DONE
         cdef int32_t stack = -1
         cdef int32_t pair, number
@@ -406,15 +397,10 @@ cdef class SiteReader:
                     else:
                         stop = self.open_calls(stacks, &stack)
                     if stop == DONE and is_allocation:
-                        h = mix_pair(stack, items[0]) & (N_PAIRS - 1)
-                        pair = hand_pair[h]
-                        if pair < 0 or hand_stack[h] != stack or hand_type[h] != items[0]:
-                            number = types.add(items[0])
-                            pair = pairs.intern(stack, types.definition_at(number, c.event_ts)) if number >= 0 else -1
-                            if pair < 0:
-                                stop = PAIRS
-                            elif types.last[number] == number:
-                                hand_type[h], hand_stack[h], hand_pair[h] = items[0], stack, pair
+                        number = types.add(items[0])
+                        pair = pairs.intern(stack, types.definition_at(number, c.event_ts)) if number >= 0 else -1
+                        if pair < 0:
+                            stop = PAIRS
                     if stop == DONE and is_allocation:
                         self.ts[self.n] = min(c.event_ts, <uint64_t>LATEST_TS)
                         self.address[self.n] = items[1]
