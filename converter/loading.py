@@ -12,10 +12,9 @@ from traceferry import registry
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.common.units import format_duration
-from traceferry.files.beside import paths_beside
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, limit_of
 from traceferry.files.named_files import open_named
-from traceferry.files.source import Source, open_source
+from traceferry.files.source import Source, open_source, paths_beside
 from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Reading
 from traceferry.timeline.select import select_lasting, select_range, select_threads

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,6 +150,18 @@ def told_while_waiting(name: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def paths_beside(sources: Iterable[Source], folders: Sequence[str], name: str) -> Iterator[tuple[str, str]]:
+    """Yields (path, what the user has named there) of a file that belongs to recordings: beside these, then in the
+    folders of symbols."""
+    for source in sources:
+        if source.path != "-":
+            if source.bring is not None:
+                source.bring(name)
+            yield str(Path(source.path).parent / name), source.path
+    for folder in folders:
+        yield str(Path(folder) / name), folder
 
 
 def is_recording_folder(path: Path) -> bool:

@@ -94,7 +94,6 @@ class Program:
         self.n_single = np.array(self._n_single, np.int64)
         self.starts = np.array(starts, np.int32)
         self.steps = np.array(self._steps, STEP)
-        self._places: dict[str, Array] = {}
 
     def cursor(self, data: memoryview, buffers: Array, n_lists: int = 0) -> Cursor:
         """Returns what reads the events of a file's buffers. n_lists: so many backtraces are known by their bytes."""
@@ -102,10 +101,8 @@ class Program:
 
     def place_of(self, name: str) -> Array:
         """Returns which of its values the single field is, int8 for each declaration; -1 where it has no such field."""
-        if name not in self._places:
-            names = [[f.name for f in fields if f.is_kept and not f.is_listed] for fields in self.fields]
-            self._places[name] = np.array([of.index(name) if name in of else -1 for of in names], np.int8)
-        return self._places[name]
+        names = [[f.name for f in fields if f.is_kept and not f.is_listed] for fields in self.fields]
+        return np.array([of.index(name) if name in of else -1 for of in names], np.int8)
 
     def _time(self, kind: int) -> list[tuple[int, int, int]]:
         """Whether the time follows the first byte."""

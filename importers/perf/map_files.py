@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from traceferry.common.report import Report
-from traceferry.files.beside import paths_beside
 from traceferry.files.named_files import read_named
-from traceferry.files.source import Source
+from traceferry.files.source import Source, paths_beside
 from traceferry.importers.perf.recording import Recording
 from traceferry.model import Array, containing_interval
 from traceferry.reading import ImportContext
