@@ -11,16 +11,12 @@ from typing import BinaryIO
 from traceferry.common.errors import FormatError
 from traceferry.common.report import Report
 from traceferry.files.decompress import DEFAULT_LIMIT, Limit, decompress, is_compressed
-from traceferry.files.source import NotRegularError, Source, mapped, open_regular, source_of
+from traceferry.files.source import RefusedError, Source, mapped, open_regular, source_of
 
 NEVER = ("/proc", "/sys", "/dev")
 # What is decompressed before it is known whether a file is the right one: the headers and notes of an ELF file.
 HEAD_SIZE = 1 << 20
 MAX_SIZE = 8 << 30
-
-
-class _RefusedError(Exception):
-    """Why a file is not read."""
 
 
 def open_named(
@@ -70,9 +66,8 @@ def _open(path: str, report: Report, at_most: int, beside: str | None) -> Binary
     """Opens the file. beside: None where the owner does not matter."""
     try:
         file = _checked(path, at_most, beside)
-    except (_RefusedError, NotRegularError, PermissionError) as error:
-        reason = error.strerror if isinstance(error, PermissionError) else str(error)
-        report.note("file_refused", where=path, detail=f"{path}: {reason}")
+    except (RefusedError, PermissionError) as error:
+        report.note("file_refused", where=path, detail=f"{path}: {error.strerror or error}")
         return None
     except (OSError, ValueError):  # not there, or not a path
         return None
@@ -82,17 +77,17 @@ def _open(path: str, report: Report, at_most: int, beside: str | None) -> Binary
 
 def _checked(path: str, at_most: int, beside: str | None) -> BinaryIO:
     if os.name == "nt" and path.replace("\\", "/").startswith("//"):
-        raise _RefusedError("it is on another machine")
+        raise RefusedError("it is on another machine")
     real = os.path.realpath(path)
     if os.path.isdir(real):
         raise FileNotFoundError
     if os.path.exists(real) and any(is_inside(p, never) for p in (os.path.abspath(path), real) for never in NEVER):
-        raise _RefusedError(f"files in {', '.join(NEVER)} are not read")
+        raise RefusedError(f"files in {', '.join(NEVER)} are not read")
     file = open_regular(real)
     try:
         status = os.fstat(file.fileno())
         if status.st_size > at_most:
-            raise _RefusedError(f"its {status.st_size} bytes are more than the {at_most} that are read")
+            raise RefusedError(f"its {status.st_size} bytes are more than the {at_most} that are read")
         if beside is not None:
             _check_owners({status.st_uid, os.lstat(path).st_uid}, beside)
     except BaseException:
@@ -108,7 +103,7 @@ def _check_owners(owners: set[int], beside: str) -> None:
     if called_by.isdecimal():
         trusted.add(int(called_by))
     if not owners <= trusted and not (beside and owners == {os.stat(beside).st_uid}):
-        raise _RefusedError(f"its owner, user {max(owners - trusted)}, is neither you nor root")
+        raise RefusedError(f"its owner, user {max(owners - trusted)}, is neither you nor root")
 
 
 def _head(raw: bytes | mmap.mmap) -> memoryview:

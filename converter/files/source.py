@@ -31,8 +31,8 @@ for _name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"):
     OPEN_FLAGS |= getattr(os, _name, 0)
 
 
-class NotRegularError(OSError):
-    """The input is a FIFO, a device, a socket or a folder."""
+class RefusedError(OSError):
+    """The file is not one that is read: a FIFO, a device, a socket or a folder, or see `named_files`."""
 
 
 @dataclass(frozen=True)
@@ -196,13 +196,13 @@ def mapped(file: BinaryIO) -> bytes | mmap.mmap:
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Raises NotRegularError for anything else, without opening it: a FIFO could wait, a device act."""
+    """Raises RefusedError for anything else, without opening it: a FIFO could wait, a device act."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise NotRegularError("it is not a regular file")
+        raise RefusedError("it is not a regular file")
     file = open(os.open(path, OPEN_FLAGS), "rb")  # noqa: SIM115 - for the caller to close
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # replaced in between
         file.close()
-        raise NotRegularError("it is not a regular file")
+        raise RefusedError("it is not a regular file")
     return file
 
 
