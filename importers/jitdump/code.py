@@ -197,7 +197,6 @@ def _bases(dump: Dump, trace: TraceBuilder, texts: SourceTexts, names: Sequence[
     recorded = {tier.name: row for tier, row in zip(dump.tiers, tiers, strict=True)}
     known: dict[Tier | None, int] = {None: -1}
     categories = {name: add_category(trace, name) for name in dict.fromkeys(name.category for name in names)}
-    bases: dict[tuple[int, int, int, int], Base] = {}
     known_bases: dict[tuple[str, str, int], Base] = {}
     first_files = dump.lines.first_files
     rows: list[Base] = []
@@ -216,10 +215,7 @@ def _bases(dump: Dump, trace: TraceBuilder, texts: SourceTexts, names: Sequence[
             if tier < 0:
                 tier = known[name.tier] = add_tier(trace, name.tier)
         func, source = add_function(trace, texts, _function(load, name, file), load.nth, name)
-        key = (func, categories[name.category], tier, source)
-        base = bases.get(key)
-        if base is None:
-            base = bases[key] = Base(*key)
+        base = Base(func, categories[name.category], tier, source)
         if again is not None:
             known_bases[again] = base
         rows.append(base)

@@ -98,7 +98,11 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], prob
         for name, used in zip(index, is_file.tolist(), strict=True)
     ]
     table.first_files = _first_files(table)
-    _drop(table, np.flatnonzero(of_bytecode & (counts > 0)), records, problems)
+    # V8's baseline compiler hands out the bytecode's table for its own: seen by comparing with --print-bytecode.
+    dropped = np.flatnonzero(of_bytecode & (counts > 0))
+    table.stops[dropped] = table.starts[dropped]
+    if len(dropped):
+        problems.add("bytecode_lines", len(dropped), records[int(dropped[0])].begin)
     _sort(table, is_sorted)
     _remove_bias(table, header, records, problems)
     return table
@@ -116,14 +120,6 @@ def _first_files(table: Lines) -> list[str]:
         files = table.files[start : min(start + FIRST_ENTRIES, stop)].tolist()
         found.append(next((names[file] for file in files if names[file]), ""))
     return found
-
-
-def _drop(table: Lines, of_bytecode: Array, records: Sequence[Record], problems: Problems) -> None:
-    """Drops tables of bytecode: V8's baseline compiler hands out the bytecode's table for its own: seen by comparing
-    with --print-bytecode."""
-    table.stops[of_bytecode] = table.starts[of_bytecode]
-    if len(of_bytecode):
-        problems.add("bytecode_lines", len(of_bytecode), records[int(of_bytecode[0])].begin)
 
 
 # ---------------------------------------------------------------- damaged names

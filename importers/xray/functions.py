@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Named = tuple[Binary, Symbols]
 
+CPP_NAMES = ("std::", "__gnu_cxx::")
 CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++")
 SYSTEM = ("/usr/", "/opt/", "/lib/", "/nix/store/")
 OWN_COLORS = ("blue", "green", "purple", "yellow", "magenta", "red", "lightred", "brown")
@@ -107,9 +108,8 @@ def resolve(ids: Sequence[int], objects: Sequence[Object], demangle: Demangler) 
     for one in objects:
         rows = [row for row, function in enumerate(functions) if function.object is one]
         addresses = np.array([functions[row].address for row in rows], np.uint64)
-        names = _definitions(
-            one.symbols, addresses - np.uint64(one.binary.base) + np.uint64(one.symbols.base), demangle
-        )
+        moved = addresses - np.uint64(one.binary.base) + np.uint64(one.symbols.base)
+        names = _definitions(one.symbols, moved, demangle)
         for row, (name, source, line) in zip(rows, names, strict=True):
             functions[row] = functions[row]._replace(name=name, source=source, line=line)
     return functions
@@ -196,12 +196,8 @@ def intern_frames(trace: TraceBuilder, functions: Sequence[Function]) -> list[in
     for function, category in zip(functions, categories, strict=True):
         source = trace.sources.intern(path=strings.intern(function.source)) if function.source else -1
         name = strings.intern(function.name or _number_name(function.id))
-        func = trace.funcs.intern(
-            name=name,
-            source=source,
-            line=function.line,
-            number=-1 if function.name else function.id,
-        )
+        number = -1 if function.name else function.id
+        func = trace.funcs.intern(name=name, source=source, line=function.line, number=number)
         lib, address, native = -1, -1, -1
         if function.object is not None and function.address is not None:
             binary = function.object.binary
@@ -215,16 +211,8 @@ def intern_frames(trace: TraceBuilder, functions: Sequence[Function]) -> list[in
             )
             if address >= 0:
                 native = trace.symbols.intern(lib=lib, name=name, address=address)
-        frames.append(
-            trace.frames.intern(
-                func=func,
-                category=category,
-                line=function.line,
-                lib=lib,
-                address=address,
-                symbol=native,
-            )
-        )
+        placed = {"lib": lib, "address": address, "symbol": native}
+        frames.append(trace.frames.intern(func=func, category=category, line=function.line, **placed))
     return frames
 
 
@@ -256,13 +244,9 @@ def _category_name(function: Function) -> tuple[str, str]:
     path = function.source
     if not path:
         return "rest", "Other"
-    if any(part in path for part in CPP_LIBRARY) or _is_std(function.name):
+    if any(part in path for part in CPP_LIBRARY) or function.name.startswith(CPP_NAMES):
         return "cpp", "C++ library"
     if path.startswith(SYSTEM):
         return "rest", "Other"
     folders = path.replace("\\", "/").split("/")[:-1]
     return "folder", "/".join(folders[-2:]) or "."
-
-
-def _is_std(name: str) -> bool:
-    return name.startswith(("std::", "__gnu_cxx::"))

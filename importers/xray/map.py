@@ -75,7 +75,6 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
     objects = number_objects(symbols) if symbols else []
     for log in logs:
         _assign_frames(trace, log, objects)
-    _note_damaged_symbols(trace, objects)
     _keep_files(trace, objects)
     rates = _clock(trace, logs)
     end_ts = max(
@@ -89,18 +88,14 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
     _describe(trace, logs, objects)
 
 
-def _note_damaged_symbols(trace: TraceBuilder, objects: Sequence[Object]) -> None:
+def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:
+    """Notes what is damaged in the files, and keeps them for those who look up code."""
     if objects:
         from traceferry.symbolication.choose import note_problems
+        from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
 
         for one in objects:
             note_problems(trace.report, one.symbols)
-
-
-def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:
-    if objects:
-        from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
-
         of_debug_id = {one.binary.debug_id: LibraryFile(one.symbols, one.binary) for one in objects}
         debug_ids = [trace.strings[index] for index in trace.libs["debug_id"].tolist()]
         files = {lib: of_debug_id[debug_id] for lib, debug_id in enumerate(debug_ids) if debug_id in of_debug_id}

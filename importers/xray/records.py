@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+import numpy as np
+
 from traceferry.importers.xray.decode import Gap, find_buffers
 from traceferry.importers.xray.layout import (
     BASIC_ARGUMENT,
@@ -126,17 +128,10 @@ def _basic_records(data: memoryview, header: Header, offset: int) -> Iterator[st
         if at + BASIC_SIZE > len(data):
             yield _line(at, f"cut: {len(data) - at} bytes of a record of {BASIC_SIZE}")
             return
-        yield _line(at, _basic_text(_unpack(data, layout, at)))
+        yield _line(at, _basic_text(np.frombuffer(data, layout, 1, at)[0]))
 
 
-def _unpack(data: memoryview, layout: object, at: int) -> dict[str, int]:
-    import numpy as np
-
-    record = np.frombuffer(data, layout, 1, at)[0]  # type: ignore[call-overload]
-    return {name: int(record[name]) for name in record.dtype.names}
-
-
-def _basic_text(record: dict[str, int]) -> str:
+def _basic_text(record: np.void) -> str:
     if record["record"] == BASIC_NORMAL and record["kind"] < BASIC_KINDS:
         name = FUNCTION_NAMES[Function(record["kind"])]
         fields = ("func", "tsc", "cpu", "tid", "pid")
