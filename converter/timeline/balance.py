@@ -9,15 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.report import Report
-from traceferry.model import (
-    CALLS,
-    ENTRY_LOST,
-    OPEN_AT_START,
-    Array,
-    StreamedTable,
-    Table,
-    sums,
-)
+from traceferry.model import CALLS, ENTRY_LOST, OPEN_AT_START, Array, StreamedTable, Table, sums
 from traceferry.native.arrays import grown, longer
 from traceferry.timeline._balance import MISSING_ENTER
 from traceferry.timeline._balance import Balancer as Balancer

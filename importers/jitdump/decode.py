@@ -22,14 +22,7 @@ from traceferry.importers.jitdump.inlines import (
     parse_c,
     parse_record_c,
 )
-from traceferry.importers.jitdump.layout import (
-    RECORD_HEADER_SIZE,
-    Header,
-    Id,
-    Structs,
-    read_header,
-    structs,
-)
+from traceferry.importers.jitdump.layout import RECORD_HEADER_SIZE, Header, Id, Structs, read_header, structs
 from traceferry.importers.jitdump.lines import Lines, Record, read_lines
 from traceferry.model import Array
 

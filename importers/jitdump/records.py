@@ -7,14 +7,7 @@ from collections.abc import Callable, Iterator
 from traceferry.files.source import Source
 from traceferry.importers.jitdump.decode import checked_header, scan, source_parts
 from traceferry.importers.jitdump.inlines import is_variant_b, parse_a, parse_b, parse_record_c
-from traceferry.importers.jitdump.layout import (
-    DEBUG_ENTRY_SIZE,
-    RECORD_HEADER_SIZE,
-    SAME_FILE,
-    Id,
-    Structs,
-    structs,
-)
+from traceferry.importers.jitdump.layout import DEBUG_ENTRY_SIZE, RECORD_HEADER_SIZE, SAME_FILE, Id, Structs, structs
 
 MAX_ENTRIES = 16
 MAX_TEXT = 80

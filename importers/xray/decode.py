@@ -12,13 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.importers.xray._fdr import Decoder, Ids
-from traceferry.importers.xray.layout import (
-    HEADER_SIZE,
-    METADATA_SIZE,
-    Header,
-    Metadata,
-    metadata_byte,
-)
+from traceferry.importers.xray.layout import HEADER_SIZE, METADATA_SIZE, Header, Metadata, metadata_byte
 from traceferry.model import Array
 
 SCRATCH = 1 << 15  # rows that stay in the cache

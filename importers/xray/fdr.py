@@ -22,7 +22,7 @@ from traceferry.importers.xray.decode import (
     peek_tid,
     scan_buffer,
 )
-from traceferry.importers.xray.layout import METADATA_SIZE, Function, Header, Metadata
+from traceferry.importers.xray.layout import METADATA_SIZE, Function, Header, Metadata, metadata_format
 from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog, rows_of_arguments
 
 NO_KIND = 255
@@ -148,12 +148,8 @@ def _events(data: memoryview, header: Header, c: Columns, extents: list[tuple[in
     for i in rows.tolist():
         at, row, ticks = int(c.aux_value[i]), int(c.aux_row[i]), int(c.aux_ticks[i])
         end = extents[int(np.searchsorted(begins, at, "right")) - 1][1]
-        typed = c.aux_kind[i] == Metadata.TYPED_EVENT
-        (size,) = struct.unpack_from(header.order + "i", data, at + 1)
-        event_type = None
-        if typed:
-            type_at = at + 9 if header.version >= 5 else at + 13
-            (event_type,) = struct.unpack_from(header.order + "H", data, type_at)
+        kind = Metadata(int(c.aux_kind[i]))
+        size, *_, last = struct.unpack_from(metadata_format(kind, header), data, at + 1)
         if header.version < 5:
             low = int(c.ticks[row - 1]) if row else 0
             high = int(c.ticks[row]) if row < len(c.ticks) else MAX_TICK
@@ -162,5 +158,5 @@ def _events(data: memoryview, header: Header, c: Columns, extents: list[tuple[in
                 n_guessed += 1
                 ticks = max(low, before if low <= before <= high else low)
         payload = bytes(data[at + METADATA_SIZE : min(at + METADATA_SIZE + size, end)])
-        events.append(Event("typed" if typed else "custom", ticks, row, event_type, payload, size))
+        events.append(Event(last if kind == Metadata.TYPED_EVENT else None, ticks, row, payload, size))
     return events, n_guessed

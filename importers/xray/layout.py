@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Header:
         return "FDR" if self.type == TYPE_FDR else "basic"
 
     @property
-    def order(self) -> str:
+    def order(self) -> Literal["<", ">"]:
         """The byte order, as formats of struct and NumPy have it."""
         return ">" if self.big else "<"
 
@@ -95,6 +96,13 @@ METADATA_RECORDS = {
 }
 # Later versions of events: v4 adds the CPU to custom ones, from v5 on the time is a difference.
 EVENT_FORMATS = {(Metadata.CUSTOM_EVENT, 4): "iQH", (Metadata.CUSTOM_EVENT, 5): "ii", (Metadata.TYPED_EVENT, 5): "iiH"}
+
+
+def metadata_format(kind: Metadata, header: Header) -> str:
+    """Returns the struct format of the bytes after the first."""
+    return header.order + EVENT_FORMATS.get((kind, header.version), METADATA_RECORDS[kind][1])
+
+
 METADATA_SIZE = 16
 FUNCTION_SIZE = 8
 
@@ -109,7 +117,7 @@ BASIC_NORMAL, BASIC_ARGUMENT = 0, 1
 BASIC_KINDS = 4
 
 
-def basic_record(order: str) -> np.dtype[np.void]:
+def basic_record(order: Literal["<", ">"]) -> np.dtype[np.void]:
     """Both basic-mode records in one: `argument` overlays the fields that an argument record has elsewhere.
 
     normal:   u16 0, u8 cpu, u8 kind, i32 func, u64 tsc, u32 tid, u32 pid, 8 pad
@@ -127,13 +135,9 @@ def basic_record(order: str) -> np.dtype[np.void]:
         "argument_pid": ("u4", 12),
         "argument": ("u8", 16),
     }
-    return np.dtype(
-        {
-            "names": list(fields),
-            "formats": [order + kind if kind != "u1" else kind for kind, _ in fields.values()],
-            "offsets": [at for _, at in fields.values()],
-            "itemsize": BASIC_SIZE,
-        }
+    kinds, offsets = zip(*fields.values(), strict=True)
+    return np.dtype({"names": list(fields), "formats": kinds, "offsets": offsets, "itemsize": BASIC_SIZE}).newbyteorder(
+        order
     )
 
 

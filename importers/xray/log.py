@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,12 @@ from traceferry.model import Array
 
 @dataclass
 class Event:
-    """A custom or typed event. payload may be cut; event_type is None for custom events; row: the number of function
-    records before it."""
+    """A custom or typed event. event_type is None for custom events; row: the number of function records before it;
+    payload may be cut."""
 
-    kind: Literal["custom", "typed"]
+    event_type: int | None
     ticks: int
     row: int
-    event_type: int | None
     payload: bytes
     size: int
 

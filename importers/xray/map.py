@@ -276,8 +276,9 @@ def _cpu_states(trace: TraceBuilder, ts: Array, cpu: Array) -> Table:
 
 def _markers(events: list[Event], rate: TickRate, start_ts: int, end_ts: int) -> dict[MarkerType, Table]:
     markers: dict[MarkerType, Table] = {}
-    for kind, marker_type in (("custom", CUSTOM), ("typed", TYPED)):
-        chosen = sorted((e for e in events if e.kind == kind), key=lambda e: e.ticks)
+    for marker_type in (CUSTOM, TYPED):
+        is_typed = marker_type is TYPED
+        chosen = sorted((e for e in events if (e.event_type is not None) == is_typed), key=lambda e: e.ticks)
         if not chosen:
             continue
         ticks = np.array([e.ticks for e in chosen], np.int64)
@@ -286,7 +287,7 @@ def _markers(events: list[Event], rate: TickRate, start_ts: int, end_ts: int) ->
             "data": np.array([payload_text(e.payload) for e in chosen], object),
             "size": np.array([e.size for e in chosen], np.int64),
         }
-        if kind == "typed":
+        if is_typed:
             columns["event_type"] = np.array([e.event_type for e in chosen], np.int64)
         markers[marker_type] = Table(marker_type.spec, columns)
     return markers

@@ -13,7 +13,6 @@ from traceferry.importers.xray.layout import (
     BASIC_KINDS,
     BASIC_NORMAL,
     BASIC_SIZE,
-    EVENT_FORMATS,
     FUNCTION_SIZE,
     HEADER_SIZE,
     METADATA_RECORDS,
@@ -24,6 +23,7 @@ from traceferry.importers.xray.layout import (
     Metadata,
     basic_record,
     metadata_byte,
+    metadata_format,
 )
 
 FUNCTION_NAMES = {Function.ENTER: "Enter", Function.EXIT: "Exit", Function.TAIL_EXIT: "TailExit",
@@ -94,8 +94,8 @@ def _buffer_records(data: memoryview, header: Header, at: int, end: int) -> Iter
             yield at, f"unknown metadata kind {kind}; the rest of the buffer is not read"
             return
         kind = Metadata(kind)
-        text, layout, names = METADATA_RECORDS[kind]
-        values = struct.unpack_from(header.order + EVENT_FORMATS.get((kind, header.version), layout), data, at + 1)
+        text, _, names = METADATA_RECORDS[kind]
+        values = struct.unpack_from(metadata_format(kind, header), data, at + 1)
         fields = dict(zip(names, values, strict=False))
         text += "".join(f" {name}={value}" for name, value in fields.items())
         if kind == Metadata.END_OF_BUFFER:
