@@ -13,7 +13,7 @@ from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.common.units import format_duration
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, limit_of
-from traceferry.files.named_files import open_named
+from traceferry.files.named_files import is_inside, open_named
 from traceferry.files.source import Source, open_source, paths_beside
 from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Reading
@@ -58,6 +58,7 @@ def load_inputs(
         for importer in registry.IMPORTERS:
             if importer in readings:
                 readings[importer].add_to(trace, replace(context, counter=counter))
+        _note_unused(_as_list(symbols), trace.report)
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
     return trace.done()
@@ -114,7 +115,25 @@ def _context(symbols: list[str], options: LoadOptions, limit: Limit, find_symbol
         sysroots=_folders(options.sysroots, "folder"),
         limit=limit,
         find_symbols=find_symbols,
+        servers=_servers(options),
     )
+
+
+def _servers(options: LoadOptions) -> list[str]:
+    if not options.debuginfod:
+        return []
+    from traceferry.symbolication.debuginfod import servers_of
+
+    return servers_of(_as_list(options.debuginfod), os.environ)
+
+
+def _note_unused(paths: list[str], report: Report) -> None:
+    """Reports what the user has named in vain."""
+    used = {os.path.realpath(place) for place in report.places("symbols_used", "files_read")}
+    for path in paths:
+        real = os.path.realpath(path)
+        if not any(is_inside(place, real) for place in used):
+            report.note("symbols_unused", where=path, detail=path)
 
 
 def _folders(paths: Paths, what: str) -> list[str]:

@@ -11,7 +11,10 @@ from traceferry.files.decompress import DEFAULT_LIMIT, Limit
 from traceferry.files.source import Source
 
 if TYPE_CHECKING:
+    from traceferry.common.report import Report
     from traceferry.model import TraceBuilder
+    from traceferry.symbolication.debug_files import DebugFiles
+    from traceferry.symbolication.debuginfod import OnDownload
     from traceferry.symbolication.interface import FindSymbols
     from traceferry.timeline.ticks import Counter
 
@@ -49,6 +52,12 @@ class LoadOptions:
     decompress_limit : int, optional
         The largest decompressed size of an input, in bytes. By default 1000 times its size, at least 16 MiB and at
         most 16 GiB.
+    debuginfod : sequence of str, default ()
+        Addresses of servers that are asked for binaries and debug files that are not here, by build id; "" stands for
+        those of the environment's ``DEBUGINFOD_URLS``. Nothing is downloaded by default.
+    on_download : callable, optional
+        Called with the file's name, the bytes that came since, and all its bytes (0 is unknown), while a file is
+        downloaded.
     adds_calls : bool, default False
         Promises that calls are only added up afterwards, as for summaries: some formats are then read faster.
     """
@@ -63,6 +72,8 @@ class LoadOptions:
     sysroots: Paths = ()
     keep_cut_stacks_apart: bool = True
     decompress_limit: int | None = None
+    debuginfod: Sequence[str] = ()
+    on_download: OnDownload | None = None
     adds_calls: bool = False
 
 
@@ -71,7 +82,7 @@ class ImportContext:
     """The facts that an importer is given beside its files. options: the user's; symbols: files that name functions;
     folders: where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without
     links; limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose
-    times are such; find_symbols: asked for symbols that no file of the user's has."""
+    times are such; find_symbols: asked for symbols that no file of the user's has; servers: of debuginfod."""
 
     options: LoadOptions = LoadOptions()
     symbols: Sequence[Source] = ()
@@ -82,6 +93,15 @@ class ImportContext:
     limit: Limit = DEFAULT_LIMIT
     counter: Counter | None = None
     find_symbols: FindSymbols | None = None
+    servers: Sequence[str] = ()
+
+    def debug_files(self, report: Report) -> DebugFiles:
+        """Returns what searches the debug information of stripped files, and reports what it finds."""
+        from traceferry.symbolication.debug_files import DebugFiles
+        from traceferry.symbolication.debuginfod import Debuginfod
+
+        server = Debuginfod(self.servers, report, on_download=self.options.on_download) if self.servers else None
+        return DebugFiles(report, self.sysroots, self.folders, self.limit, server)
 
 
 class Companion(NamedTuple):

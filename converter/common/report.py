@@ -172,8 +172,9 @@ KINDS: dict[str, Kind] = {
         "give the recorded files: --sysroot / if they are still on this machine, --sysroot DIR for a copy of the "
         "recorded machine's files, or --symbols FILE; perf record writes no build ids with -z, -B or --no-buildid, "
         "and none into pipes"),
-    "names_partly_missing": Kind("info", "functions that the symbols of a file do not name are shown by address",
-        "give the file with its debug information: --symbols FILE"),
+    "names_partly_missing": Kind("info",
+        "functions that the symbols of a file do not name are shown by where they begin, or by address",
+        "install the package with its debug file, let --debuginfod download that, or give it: --symbols FILE"),
     "kernel_names_missing": Kind("loss", "functions of the kernel are shown by address",
         "--sysroot / takes the running kernel for the recorded one, if both have the same release"),
     "kernel_elsewhere": Kind("info", "functions of the kernel are shown by address: another kernel runs here",
@@ -199,6 +200,16 @@ KINDS: dict[str, Kind] = {
         "pip install 'traceferry[symbols]' installs it; the answers are the same"),
     "symbols_by_offset": Kind("info", "functions of a missing library were looked up by file offset",
         "names are wrong where the linker (lld) maps code at another address: give the library, too"),
+    "files_unverified": Kind("info",
+        "recorded files without a build id were taken for those that are at their paths now (unverified)",
+        "they are older than the recording; --sysroot / says that they are the recorded ones, "
+        "perf record --buildid-mmap records build ids"),
+    "debuginfod_downloads": Kind("info", "files were downloaded from debuginfod servers, into the cache of elfutils"),
+    "debuginfod_failed": Kind("info", "debuginfod servers failed, or sent what is not taken",
+        "what failed once is not asked again; the next conversion tries anew"),
+    "symbols_used": Kind("info", "files that gave functions their names"),
+    "symbols_unused": Kind("info", "files or folders of --symbols gave nothing",
+        "a file must be of a recorded build: traceferry symbols FILE prints its build id"),
     "no_symbols": Kind("info", "functions are shown by number",
         "give the program that was recorded: --symbols BINARY (not stripped); repeat the option for each shared "
         "object"),
@@ -369,6 +380,10 @@ class Report:
             self._notes.pop((kind, where), None)
         if self._base is not None:
             self._base.note(kind, count, offset=offset, where=where, detail=detail, advice=advice)
+
+    def places(self, *kinds: str) -> set[str]:
+        """Returns the places of these kinds of issues."""
+        return {where for kind, where in self._notes if kind in kinds}
 
     def seal(self) -> None:
         """Reports that are based on this one begin with the issues of now."""

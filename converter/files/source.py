@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -115,6 +116,14 @@ def open_source(path: str, limit: Limit = DEFAULT_LIMIT) -> Source:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: cannot be read: {reason}") from None
+
+
+def written_at(source: Source) -> float:
+    """Returns when the input was last written to, in seconds since 1970: now for what is no file."""
+    try:
+        return os.stat(source.path).st_mtime
+    except OSError:
+        return time.time()
 
 
 @contextmanager

@@ -15,6 +15,8 @@ DEBUG_ID_DIGITS, RECORDED_DIGITS = 32, 40
 # Types of program headers (PT_) and of sections (SHT_).
 NOTES = PT_NOTE, SHT_NOTE = 4, 7
 CODE = PT_LOAD, SHT_PROGBITS = 1, 1
+# The largest page of a processor that Linux runs on.
+PAGE = 1 << 16
 # By EI_CLASS e_phoff, e_shoff, e_phentsize, e_phnum, e_shentsize, e_shnum of the ELF header; then type, offset and size
 # of a program header, and of a section header.
 LAYOUTS = {
@@ -84,6 +86,17 @@ def has_code_at(data: memoryview, begin: int, end: int) -> bool:
     except FormatError:
         return False
     return any(at == begin for _, at, _ in parts) and any(at + size == end for _, at, size in parts)
+
+
+def covers_code(data: memoryview, begin: int, end: int) -> bool:
+    """Whether what an ELF file loads includes these of its bytes, which the kernel maps in whole pages."""
+    try:
+        parts = list(_parts(data, CODE))
+    except FormatError:
+        return False
+    return any(
+        kind == 0 and at // PAGE * PAGE <= begin and end <= -(-(at + size) // PAGE) * PAGE for kind, at, size in parts
+    )
 
 
 def build_id_in(notes: bytes, byte_order: str) -> str:

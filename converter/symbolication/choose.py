@@ -3,15 +3,19 @@ name."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from traceferry.common.errors import FormatError
+from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.files.source import Source, open_regular
 from traceferry.symbolication.build_id import DEBUG_ID_DIGITS, is_same_build
 from traceferry.symbolication.interface import Symbols
+
+if TYPE_CHECKING:
+    from traceferry.symbolication.binary import Binary
 
 ELF_MAGIC = b"\x7fELF"
 # GSYM_MAGIC 0x4753594d in either byte order.
@@ -19,6 +23,10 @@ GSYM_MAGICS = (b"MYSG", b"GSYM")
 BREAKPAD_MAGIC = b"MODULE "
 MAGICS = (ELF_MAGIC, *GSYM_MAGICS, BREAKPAD_MAGIC)
 LONGEST_MAGIC = max(len(magic) for magic in MAGICS)
+# Folders of debug files have such a folder, with files by build id.
+BUILD_IDS = ".build-id"
+# In a folder of symbols: those that are recognised, and all others.
+MOST_FILES, MOST_NAMES = 1 << 12, 1 << 17
 # What the tools that write symbols put behind the name of the library.
 SUFFIXES = (".gsym", ".sym", ".debug", ".dbg")
 
@@ -60,15 +68,24 @@ def open_symbols(source: Source) -> Symbols:
 
 
 def symbol_files(paths: Iterable[str]) -> list[str]:
-    """Returns files of symbols. A folder means the files in it that are recognised as symbols, in the order of their
-    names."""
+    """Returns files of symbols. A folder means the files in it and in its folders that are recognised as symbols, in
+    the order of their names, its own first. Raises UsageError if it has more than MOST_FILES."""
     files: list[str] = []
     for path in paths:
-        folder = Path(path)
-        if folder.is_dir():
-            files += [str(file) for file in sorted(folder.iterdir()) if file.is_file() and _begins_as_symbols(file)]
-        else:
-            files.append(path)
+        files += files_in_folder(path) if Path(path).is_dir() else [path]
+    return files
+
+
+def files_in_folder(folder: str) -> list[str]:
+    """See `symbol_files`. What is in a folder .build-id is left out: it is looked up by build id."""
+    files: list[str] = []
+    n_looked_at = 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != BUILD_IDS)
+        n_looked_at += len(names)
+        files += [str(path) for name in sorted(names) if _begins_as_symbols(path := Path(parent, name))]
+        if len(files) > MOST_FILES or n_looked_at > MOST_NAMES:
+            raise UsageError(f"{folder}: it holds too many files to look for symbols in all; name a folder inside of it")
     return files
 
 
@@ -115,12 +132,16 @@ def _build_key(build_id: str) -> str:
     return build_id[:DEBUG_ID_DIGITS].ljust(DEBUG_ID_DIGITS, "0") if build_id else ""
 
 
-def note_problems(report: Report, symbols: Symbols) -> None:
-    """Reports the damage met so far, and whether look-ups could have been faster."""
+def note_use(report: Report, library: str, symbols: Symbols, binary: Binary | None) -> None:
+    """Reports what gave a library's functions their names, the damage met so far, and whether look-ups could have been
+    faster. binary: the file with its code."""
     from traceferry.symbolication.elf import ElfSymbols
 
     if isinstance(symbols, ElfSymbols) and symbols.is_slow:
         report.note("symbolic_missing", 1, where=symbols.path, detail=symbols.name)
+    report.note("symbols_used", where=symbols.path, detail=f"{library}: {symbols.gives} of {symbols.path}")
+    if binary is not None and binary.path != symbols.path:
+        report.note("symbols_used", where=binary.path, detail=f"{library}: addresses of {binary.path}")
     if symbols.problems:
         offset, what = symbols.problems[0]
         detail = f"{symbols.name}: {what}"

@@ -42,6 +42,10 @@ class CodeSymbols:
         self.base = int(self._chosen.start[0]) if len(self._chosen) else 0
 
     @property
+    def gives(self) -> str:
+        return "jitted code"
+
+    @property
     def problems(self) -> Sequence[tuple[int, str]]:
         """No damage: it is in the trace's report."""
         return ()

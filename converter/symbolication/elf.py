@@ -16,6 +16,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.debug_links import MINI_DEBUG_INFO, mini_debug_info
 from traceferry.symbolication.interface import (
     NOTHING,
     Answer,
@@ -27,7 +28,7 @@ from traceferry.symbolication.interface import (
     look_up_apart,
     taken,
 )
-from traceferry.symbolication.symbol_table import LAST, SymbolTable
+from traceferry.symbolication.symbol_table import LAST, SymbolTable, symbols_of
 
 if TYPE_CHECKING:
     from traceferry.symbolication.dwarf.lookup import DwarfLookup
@@ -105,7 +106,11 @@ class ElfSymbols:
 
     @cached_property
     def table(self) -> SymbolTable:
-        return SymbolTable(self.binary)
+        try:
+            return SymbolTable(self.binary, mini_debug_info(self.binary))
+        except FormatError as error:
+            self._lost(error)
+            return SymbolTable(self.binary)
 
     @cached_property
     def _described(self) -> Ranges | None:
@@ -118,6 +123,21 @@ class ElfSymbols:
         from traceferry.symbolication.dwarf.lookup import DwarfLookup
 
         return DwarfLookup(self.binary, self.table, self._lost)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether the file has debug information itself, or GSYM data, which takes its place."""
+        names = {section.name for section in self.binary.sections}
+        return not names.isdisjoint((".debug_info", ".zdebug_info", GSYM_SECTION))
+
+    @property
+    def gives(self) -> str:
+        if self.has_lines:
+            return "debug information"
+        if len(symbols_of(self.binary, ".symtab")) > 1:
+            return "the symbol table"
+        has_mini = any(section.name == MINI_DEBUG_INFO for section in self.binary.sections)
+        return "MiniDebugInfo" if has_mini else "the dynamic symbols"
 
     @property
     def is_slow(self) -> bool:

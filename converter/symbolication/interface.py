@@ -78,6 +78,10 @@ class Symbols(Protocol):
         """The build id in lower-case hex; "" is unknown."""
 
     @property
+    def gives(self) -> str:
+        """The kind of symbols, in words."""
+
+    @property
     def problems(self) -> Sequence[tuple[int, str]]:
         """The damage: (offset in the file, what is damaged there) of what was looked at so far."""
 

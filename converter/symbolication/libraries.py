@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -20,10 +20,12 @@ ADDRESSES = 1 << 64
 @dataclass(frozen=True)
 class LibraryFile:
     """symbols: what names its functions; binary: the ELF file with its code; None where they are not available.
-    Addresses are relative to the lowest that is loaded."""
+    Addresses are relative to the lowest that is loaded. ranges: tells where functions begin and end, named or not:
+    uint64, rising, as linked."""
 
     symbols: Symbols | None
     binary: Binary | None
+    ranges: Callable[[], tuple[Array, Array]] | None = None
 
     def lookup(self, addresses: Array) -> Frames:
         """Returns the frames at addresses (uint64; so are the starts of functions). There must be symbols."""
@@ -34,12 +36,34 @@ class LibraryFile:
         are_stubs = self._stubs.table.are_stubs(addresses + np.uint64(self._stubs.base))
         return look_up_apart(addresses, are_stubs, partial(_relative, self._stubs), by_symbols)
 
+    def extents(self, addresses: Array) -> tuple[Array, Array]:
+        """Returns (start, size), uint64, of the functions that hold addresses (uint64), whether they have names or not;
+        0 where none is known."""
+        base = np.uint64(self.binary.base if self.binary is not None else 0)
+        starts, ends = self._ranges
+        nth = np.searchsorted(starts, addresses + base, "right") - 1
+        start, end = (np.concatenate((column, [0])).astype(np.uint64)[nth] for column in (starts, ends))
+        is_inside = (nth >= 0) & (addresses + base < end) & (start > base)
+        return np.where(is_inside, start - base, 0).astype(np.uint64), np.where(is_inside, end - start, 0).astype(
+            np.uint64
+        )
+
+    @cached_property
+    def _ranges(self) -> tuple[Array, Array]:
+        nothing = np.zeros(0, np.uint64)
+        return self.ranges() if self.ranges is not None else (nothing, nothing)
+
     @cached_property
     def _stubs(self) -> ElfSymbols | None:
         """Symbols that know the stubs of the procedure linkage table, where the symbols, being in another file, do
         not."""
         is_own = isinstance(self.symbols, ElfSymbols) and self.symbols.binary is self.binary
         return ElfSymbols(self.binary) if self.binary is not None and not is_own else None
+
+
+def unnamed(start: int) -> str:
+    """Returns what a function without a name is called. start: its address in the library."""
+    return f"function at {start:#x}"
 
 
 class LibraryFiles:
@@ -53,12 +77,18 @@ class LibraryFiles:
         file = self._files.get(lib)
         if file is None or file.symbols is None or not addresses:
             return [None] * len(addresses)
-        found = file.lookup(np.array([address % ADDRESSES for address in addresses], np.uint64))
+        asked = np.array([address % ADDRESSES for address in addresses], np.uint64)
+        found = file.lookup(asked)
         frames, first = shown_frames(found, self._demangle), found.first.tolist()
         columns = zip(first[:-1], first[1:], found.start.tolist(), found.size.tolist(), strict=True)
-        return [
+        named = [
             NativeFunction(tuple(frames[begin:end][::-1]), start, size) if begin < end else None
             for begin, end, start, size in columns
+        ]
+        extents = (column.tolist() for column in file.extents(asked))
+        return [
+            one or (NativeFunction(((unnamed(start), "", 0),), start, size) if start else None)
+            for one, start, size in zip(named, *extents, strict=True)
         ]
 
     def bytes_of(self, lib: int, address: int, size: int) -> bytes:

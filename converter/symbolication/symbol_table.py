@@ -55,17 +55,25 @@ class Texts:
 class SymbolTable:
     """A function has the name of the first symbol that starts there. It lasts until the next one starts, one whose size
     is known ends, or the section ends; outside of sections the last one, where its size is not known, for LONGEST
-    bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps."""
+    bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps.
 
-    def __init__(self, binary: Binary) -> None:
+    mini: what `mini_debug_info` finds, whose .symtab counts where the file has none.
+    """
+
+    def __init__(self, binary: Binary, mini: Binary | None = None) -> None:
         self._binary = binary
-        tables = [symbols_of(binary, table) for table in TABLES]
-        texts = [content_of(binary, names) for names in TABLES.values()]
+        # The first entry of a table stands for no symbol.
+        static = binary if mini is None or len(symbols_of(binary, ".symtab")) > 1 else mini
+        files = (static, binary)
+        tables = [symbols_of(file, table) for file, table in zip(files, TABLES, strict=True)]
+        texts = [content_of(file, names) for file, names in zip(files, TABLES.values(), strict=True)]
         self._texts = b"".join(texts)
         self._text = Texts(self._texts).at
         self._stubs = stubs_of(binary, tuple(TABLES))
         parts = [table[np.isin(table["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))] for table in tables]
-        is_named = np.concatenate([self._are_named(part, len(t)) for part, t in zip(parts, texts, strict=True)])
+        is_named = np.concatenate(
+            [self._are_named(file, part, len(t)) for file, part, t in zip(files, parts, texts, strict=True)]
+        )
         value, size, name = (
             np.concatenate([part[field].astype(np.uint64) for part in parts])
             for field in ("st_value", "st_size", "st_name")
@@ -100,10 +108,10 @@ class SymbolTable:
         has_name = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(1))[self._name_at] > 0
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
 
-    def _are_named(self, symbols: Array, n_texts: int) -> Array:
-        """Whether each names code that is loaded."""
+    def _are_named(self, file: Binary, symbols: Array, n_texts: int) -> Array:
+        """Whether each names code that is loaded. file: the one with this table, whose sections are its own."""
         chosen: Array = (symbols["st_info"] & TYPE_BITS == STT_FUNC) & (symbols["st_value"] >= self._binary.base)
-        chosen &= np.isin(symbols["st_shndx"], self._binary.code_sections)
+        chosen &= np.isin(symbols["st_shndx"], file.code_sections)
         return chosen & (symbols["st_name"] < n_texts)
 
     def _stub_columns(

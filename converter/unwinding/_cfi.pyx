@@ -383,8 +383,11 @@ cdef class FrameSection:
         self.cies = np.zeros(0, _CIE)
         # A record has at least a length and a pointer to a CIE.
         self.fdes = np.empty(data.shape[0] // 8, _FDE)
+        cdef Py_ssize_t i
         with nogil:
             self.read_records()
+            for i in range(self.n_fdes):
+                self.read_fde(&self.fdes[i])
 
     def rows(self, RuleSets sets):
         """Returns rows (address, rule set), rising: a rule set holds from its address to the next row's; -1 is none.
@@ -392,8 +395,24 @@ cdef class FrameSection:
         where it is their instructions, they end there, without a rule set."""
         cdef Fde[::1] fdes
         cdef Py_ssize_t i, n_bad
-        for i in range(self.n_fdes):
-            self.read_fde(&self.fdes[i])
+        found, n_bad = self.sound_fdes()
+        fdes = found
+        # An instruction makes one row at most.
+        most_rows = int((found["stop"] - found["code"] + 2).sum())
+        cdef _Program program = _Program(self.cursor, sets, self.n_registers, most_rows)
+        with nogil:
+            for i in range(fdes.shape[0]):
+                n_bad += not program.run(&self.cies[fdes[i].cie], &fdes[i])
+        n = program.n_rows
+        return program.pc.base[:n].copy(), program.rule.base[:n].copy(), n_bad
+
+    def ranges(self):
+        """Returns (first address, end), uint64, of what each FDE describes, rising; none overlap."""
+        found, _ = self.sound_fdes()
+        return found["first"].copy(), found["first"] + found["size"]
+
+    cdef tuple sound_fdes(self):
+        """Returns (the FDEs that hold code, by address; how many cannot be read)."""
         found = self.fdes.base[: self.n_fdes]
         is_sound = (found["code"] >= 0) & (found["stop"] - found["code"] <= MAX_CODE_SIZE)
         n_bad = int((~is_sound).sum())
@@ -403,15 +422,7 @@ cdef class FrameSection:
         found = found[np.argsort(found["first"], kind="stable")]
         # Of FDEs that overlap, the one that starts later holds: that is what a binary search finds.
         found["size"][:-1] = np.minimum(found["size"][:-1], np.diff(found["first"]))
-        fdes = found = found[found["size"] > 0]
-        # An instruction makes one row at most.
-        most_rows = int((found["stop"] - found["code"] + 2).sum())
-        cdef _Program program = _Program(self.cursor, sets, self.n_registers, most_rows)
-        with nogil:
-            for i in range(fdes.shape[0]):
-                n_bad += not program.run(&self.cies[fdes[i].cie], &fdes[i])
-        n = program.n_rows
-        return program.pc.base[:n].copy(), program.rule.base[:n].copy(), n_bad
+        return found[found["size"] > 0], n_bad
 
     cdef int read_records(self) except -1 nogil:
         """Reads the CIEs, and where FDEs and their CIEs are. A length of 0 is passed over: linkers leave end markers in

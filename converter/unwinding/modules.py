@@ -70,14 +70,19 @@ class Module:
                 return start - (file_offset - offset + address)
         return None
 
+    def frames_of(self, section: Section) -> FrameSection:
+        machine = self.machine
+        return FrameSection(
+            section.data, section.address, section.is_debug, self.big, machine.word_size, machine.n_registers
+        )
+
     def rows(self, rules: RuleSets) -> tuple[Rows, list[Problems]]:
         """Returns rows by link address, and what was damaged in each section. Their rule sets go to `rules`. Any bytes
         give rows."""
         parts: list[Rows] = []
         problems: list[Problems] = []
-        word, n_registers = self.machine.word_size, self.machine.n_registers
         for section in self.sections:
-            frames = FrameSection(section.data, section.address, section.is_debug, self.big, word, n_registers)
+            frames = self.frames_of(section)
             pc, rule, n_bad = frames.rows(rules)
             parts.append(Rows(pc, rule))
             problems.append(Problems(n_bad, frames.is_cut))

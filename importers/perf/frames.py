@@ -15,6 +15,7 @@ from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAM
 from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.symbolication.code_mapping import add_category, add_tier
 from traceferry.symbolication.jit_names import Name, producer_of
+from traceferry.symbolication.libraries import unnamed
 
 CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
 # One name does not tell who wrote it.
@@ -128,8 +129,8 @@ class _Maker:
         funcs: list[tuple[int, int]] = []
         rest: list[tuple[int, int, int, int]] = []  # line, symbol, address, depth
         for library, row, address, (frames, start) in asked:
-            shown = frames or [(f"{library}+{address:#x}", "", 0)]
-            start = start if frames else address
+            shown = frames or [(f"{library} {unnamed(start)}" if start else f"{library}+{address:#x}", "", 0)]
+            start = start if frames or start else address
             fits = start >= 0 and address < MAX_OFFSET
             text = intern(shown[0][0])
             category_row = self._category(category)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from traceferry.common.shown_text import encodable
-from traceferry.files.source import Source
+from traceferry.files.source import Source, written_at
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
@@ -71,7 +71,7 @@ def _add_recording(
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
     if main is not None:
         trace.sampling = sampling_of(main)
-    natives = Natives(trace, context, recording)
+    natives = Natives(trace, context, recording, written_at(source))
     programs = Programs(recording)
     map_files = MapFiles(source, recording, context, report)
     memory = Memory(recording, trace, natives, programs, offset_ns, map_files)

@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,18 @@ from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
 from traceferry.model import Array, TraceBuilder
 from traceferry.reading import ImportContext
-from traceferry.symbolication.build_id import build_id_of, debug_id_of, has_code_at, is_same_build
+from traceferry.symbolication.build_id import (
+    build_id_of,
+    covers_code,
+    debug_id_of,
+    has_code_at,
+    is_same_build,
+)
+from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import Demangler, shown_frames
 from traceferry.symbolication.interface import FoundSymbols
+from traceferry.symbolication.packages import debug_package
+from traceferry.unwinding.functions import function_ranges
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -36,6 +45,8 @@ KERNEL = "[kernel.kallsyms]"
 KERNEL_REFERENCES = ("_text", "_stext")
 # No file, and no kernel, is as large.
 MAX_OFFSET = 1 << 62
+# How many addresses without a name it takes to look for the package of a library's debug file.
+MANY_NAMELESS = 10
 ADDRESSES = 1 << 64
 UNKNOWN = "[unknown]"
 
@@ -51,7 +62,8 @@ NOT_CALLED_CODE = {
     "EM_AARCH64": (bytes.fromhex("681180d2010000d4"),),
 }
 
-# (name, source, line) of what runs at an address, the outermost first, and where that function starts.
+# (name, source, line) of what runs at an address, the outermost first, and where that function starts: of a function
+# without a name that is known too, where there is call-frame information, else 0.
 Found = tuple[list[tuple[str, str, int]], int]
 
 
@@ -105,6 +117,9 @@ class Library:
             if is_named or self._is_not_called(address):
                 addresses[nth] = address
                 found[nth] = (frames, start) if start == address else nothing
+        nameless = [nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]]
+        for nth, start in zip(nameless, self.file.extents(addresses[nameless])[0].tolist(), strict=True):
+            found[nth] = ([], start)
         self.n_asked += len(found)
         self.n_nameless += sum(not frames for frames, _ in found)
         return addresses.tolist(), found
@@ -131,16 +146,7 @@ class Library:
         """Returns the file for look-ups, once symbols and binary are known."""
         from traceferry.symbolication.libraries import LibraryFile
 
-        return LibraryFile(self.symbols, self.binary)
-
-
-def debug_link(binary: Binary) -> str:
-    """Returns the name of the file with its debug information, as a stripped file has it; "" where it has none."""
-    try:
-        found = binary.section(".gnu_debuglink")
-    except FormatError:
-        return ""
-    return bytes(found[1]).split(b"\0")[0].decode("utf-8", "replace") if found is not None else ""
+        return LibraryFile(self.symbols, self.binary, partial(function_ranges, self.binary, self.debug))
 
 
 def is_kernel(mapped: Mmap) -> bool:
@@ -153,9 +159,12 @@ Local = tuple[Source | None, str]
 
 
 class Natives:
-    """The libraries of a recording, each once, and its kernel."""
+    """The libraries of a recording, each once, and its kernel. recorded_at: when the recording was last written to, in
+    seconds since 1970, for recordings that do not tell."""
 
-    def __init__(self, trace: TraceBuilder, context: ImportContext, recording: Recording) -> None:
+    def __init__(
+        self, trace: TraceBuilder, context: ImportContext, recording: Recording, recorded_at: float = 0
+    ) -> None:
         features = recording.features
         self.libraries: list[Library] = []
         self._n_entered = 0
@@ -167,9 +176,13 @@ class Natives:
         self._find_symbols = context.find_symbols
         self._limit = context.limit
         self._sysroots = context.sysroots
+        self._folders = context.folders
         self._library_of: dict[tuple[str, str], Library] = {}
+        self._debug_files = context.debug_files(trace.report)
         self._n_nameless_in_kernel = 0
+        self._recorded_at = features.clock_data[1] / 1e9 if features.clock_data is not None else recorded_at
         self._is_this_machine = bool(features.hostname) and features.hostname == platform.node()
+        self._is_this_system = self._is_this_machine and features.os_release == platform.release()
 
     def library_of(self, mapped: Mmap) -> Library:
         path = mapped.path
@@ -189,13 +202,13 @@ class Natives:
 
     def note_problems(self) -> None:
         """Reports the problems of symbols, once everything was looked up."""
-        from traceferry.symbolication.choose import note_problems
+        from traceferry.symbolication.choose import note_use
 
         self.demangle.note_kept(self._trace.report, "libraries")
         for library in self.libraries:
             symbols = library.symbols
             if symbols is not None:
-                note_problems(self._trace.report, symbols)
+                note_use(self._trace.report, library.name, symbols, library.binary)
                 by_offset = int(library.binary is None)
                 self._trace.report.note("symbols_by_offset", by_offset, where=symbols.path, detail=symbols.name)
             if library.n_nameless and not library.differs and not library.is_jitted_object:
@@ -210,9 +223,11 @@ class Natives:
             why = "the file was not found" if library.build_id else "no build id is recorded"
             report.note("names_missing", n, where=where, detail=f"{counts}: {why}")
             return
-        debug = debug_link(library.binary) if library.binary is not None else ""
-        apart = f"; its debug file is called {debug}" if debug and library.debug is None else ""
-        report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}")
+        link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
+        apart = f"; its debug file is called {link.name}" if link is not None else ""
+        package = debug_package(library.symbols.path) if n >= MANY_NAMELESS and library.debug is None else ""
+        advice = f"apt install {package}, or --debuginfod, gives them names" if package else None
+        report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}", advice=advice)
 
     # ------------------------------------------------------------ the kernel
 
@@ -261,16 +276,17 @@ class Natives:
 
     @cached_property
     def _is_this_kernel(self) -> bool:
-        """Whether a kernel of the recorded build runs here. Where no build id is recorded, those of the same release
-        are one if the user says that the recorded files are those of this machine: --sysroot /."""
+        """Whether a kernel of the recorded build runs here. Where no build id is recorded, that of the recorded release
+        on the recorded machine is taken for it, which is reported unless --sysroot / says so."""
         recorded = self._kernel_build_id
         try:
             if recorded:
                 return recorded == kallsyms.running_kernel()
         except OSError:
             return False
-        is_own_tree = any(os.path.realpath(root) == os.sep for root in self._sysroots)
-        return is_own_tree and self._is_this_machine and self._features.os_release == platform.release()
+        if self._is_this_system and not any(os.path.realpath(root) == os.sep for root in self._sysroots):
+            self._trace.report.note("files_unverified", where=KERNEL, detail=f"{KERNEL} {platform.release()}")
+        return self._is_this_system
 
     @cached_property
     def _kernel_build_id(self) -> str:
@@ -321,12 +337,28 @@ class Natives:
         own = FoundSymbols(opened) if opened is not None else None
         given, refusal = self._given_for(name, build_id)
         found = (given or own) if build_id else (own or given)
+        if found is None and not is_jitted:
+            source = self._debug_files.executable(build_id, name) if build_id else self._unverified(mapped)
+            opened = self._opened(source) if source is not None else None
+            found = FoundSymbols(opened) if opened is not None else None
         if found is None and (refusal or differs):
             library.differs = refusal or differs
             self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {library.differs}")
         if found is not None:
             library.symbols = found.symbols
             library.binary, library.debug = self._binaries_of(found, own)
+            self._find_debug_file(library, path)
+
+    def _find_debug_file(self, library: Library, path: str) -> None:
+        """Finds the debug information of a file that has none itself, and that nothing else names."""
+        from traceferry.symbolication.elf import ElfSymbols
+
+        binary, symbols = library.binary, library.symbols
+        if binary is None or not isinstance(symbols, ElfSymbols) or symbols.binary is not binary or symbols.has_lines:
+            return
+        library.debug = self._debug_files.debug_file(binary, path, library.name)
+        if library.debug is not None:
+            library.symbols = ElfSymbols(library.debug)
 
     def _given_for(self, name: str, build_id: str) -> tuple[FoundSymbols | None, str]:
         """Returns (symbols for a library: the user's, else those that can be found; why those of its name are
@@ -393,8 +425,9 @@ class Natives:
             if build_id:
                 yield path
         if len(build_id) > 2:
-            folder = Path.home() / ".debug" / ".build-id" / build_id[:2] / build_id[2:]
-            yield str(folder / ("vdso" if path == vdso.PATH else "elf"))
+            name = "vdso" if path == vdso.PATH else "elf"
+            for cache in (Path.home() / ".debug", *map(Path, self._folders)):
+                yield str(cache / ".build-id" / build_id[:2] / build_id[2:] / name)
 
     def _at(self, path: str, build_id: str) -> Local:
         """Returns the file at a path, if it is of that build; "" is any."""
@@ -418,6 +451,22 @@ class Natives:
         if source is None or has_code_at(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
             return source, ""
         return None, f"recorded {mapped.length} bytes of code at {mapped.pgoff:#x}, here others"
+
+    def _unverified(self, mapped: Mmap) -> Source | None:
+        """Returns the file that is at the recorded path now, where no build id is recorded: on the machine that was
+        recorded, with its kernel, if nobody has written to the file since, and it has code where it was mapped."""
+        path = mapped.path
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        if not self._is_this_system or max(status.st_mtime, status.st_ctime) > self._recorded_at:
+            return None
+        source = self._open_local(path)
+        if source is None or not covers_code(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
+            return None
+        self._trace.report.note("files_unverified", where=path, detail=path)
+        return source
 
     def _open_local(self, path: str, is_right: Callable[[memoryview], bool] | None = None) -> Source | None:
         if not os.path.isabs(path):

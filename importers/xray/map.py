@@ -89,13 +89,13 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
 
 
 def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:
-    """Notes what is damaged in the files, and keeps them for those who look up code."""
+    """Reports what the files gave, and keeps them for those who look up code."""
     if objects:
-        from traceferry.symbolication.choose import note_problems
+        from traceferry.symbolication.choose import note_use
         from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
 
         for one in objects:
-            note_problems(trace.report, one.symbols)
+            note_use(trace.report, one.binary.name, one.symbols, one.binary)
         of_debug_id = {one.binary.debug_id: LibraryFile(one.symbols, one.binary) for one in objects}
         debug_ids = [trace.strings[index] for index in trace.libs["debug_id"].tolist()]
         files = {lib: of_debug_id[debug_id] for lib, debug_id in enumerate(debug_ids) if debug_id in of_debug_id}

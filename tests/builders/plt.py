@@ -177,7 +177,7 @@ def elf(layout: Layout, symbols: Sequence[Symbol] = (), more: Mapping[str, bytes
         add(table, kind, 2 if kind == 11 else 0, 0, content, strings, 24 if wide else 16)
         add(strings, 3, 0, 0, texts)
     for name, content in (more or {}).items():
-        add(name, 1, 0, 0, content)
+        add(name, 7 if name.startswith(".note") else 1, 0, 0, content)
     names = b"\0" + b"".join(row[0].encode() + b"\0" for row in rows) + b".shstrtab\0"
     add(".shstrtab", 3, 0, 0, names)
     numbers = {"": 0} | {row[0]: nth + 1 for nth, row in enumerate(rows)}

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -73,6 +74,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         help="a copy of the recorded machine's file tree; its binaries are searched there at their recorded paths",
     )  # fmt: skip
     parser.add_argument(
+        "--debuginfod", action="append", nargs="?", const="", default=[], metavar="URL",
+        help="download binaries and debug files that are not here from this server, by build id (default: the servers "
+        "of the variable DEBUGINFOD_URLS); without the option nothing is downloaded",
+    )  # fmt: skip
+    parser.add_argument(
         "--keep-cut-stacks-apart",
         choices=("yes", "no"),
         default="yes",
@@ -91,11 +97,13 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
 
 
 def with_values(words: Sequence[str]) -> list[str]:
-    """Gives --embed-sources a value where what follows it is an input: argparse takes any word for its folder."""
+    """Gives --embed-sources and --debuginfod a value where what follows is an input: argparse takes any word for it."""
     words = list(words)
-    for nth, word in enumerate(words):
-        if word == "--embed-sources" and nth + 1 < len(words) and not _is_folder_of_sources(words[nth + 1]):
+    for nth, (word, following) in enumerate(pairwise(words)):
+        if word == "--embed-sources" and not _is_folder_of_sources(following):
             words[nth] = "--embed-sources=."
+        if word == "--debuginfod" and "://" not in following:
+            words[nth] = "--debuginfod="
     return words
 
 
@@ -148,6 +156,7 @@ def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> Loa
         sysroots=arguments.sysroot,
         keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
         decompress_limit=arguments.decompress_limit,
+        debuginfod=arguments.debuginfod,
         adds_calls=adds_calls,
     )
 

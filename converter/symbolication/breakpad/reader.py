@@ -75,6 +75,10 @@ class Breakpad:
         return found[1].decode("ascii").lower() if found is not None else build_id_of_debug_id(self.debug_id)
 
     @property
+    def gives(self) -> str:
+        return "Breakpad symbols"
+
+    @property
     def problems(self) -> Sequence[tuple[int, str]]:
         """(offset, what) of each record that is lost or lacks something, by offset."""
         records = self._records

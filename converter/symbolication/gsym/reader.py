@@ -64,6 +64,10 @@ class Gsym:
         return other
 
     @property
+    def gives(self) -> str:
+        return "GSYM"
+
+    @property
     def problems(self) -> Sequence[Problem]:
         """The damage that look-ups and `functions` met so far, by offset."""
         return sorted(self._problems)
