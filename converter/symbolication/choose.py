@@ -85,7 +85,9 @@ def files_in_folder(folder: str) -> list[str]:
         n_looked_at += len(names)
         files += [str(path) for name in sorted(names) if _begins_as_symbols(path := Path(parent, name))]
         if len(files) > MOST_FILES or n_looked_at > MOST_NAMES:
-            raise UsageError(f"{folder}: it holds too many files to look for symbols in all; name a folder inside of it")
+            raise UsageError(
+                f"{folder}: it holds too many files to look for symbols in all; name a folder inside of it"
+            )
     return files
 
 

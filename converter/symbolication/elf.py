@@ -99,8 +99,13 @@ class ElfSymbols:
         has_frames, has_name = np.diff(found.first) > 0, np.diff(named.first) > 0
         # symbolic calls all parts of a function by the symbol of one of them, as the hot part f by that of f.cold.
         renamed = has_frames & has_name & (found.start == named.start)
-        name = found.name.copy()
-        name[found.first[1:][renamed] - 1] = named.name[renamed[has_name]] + np.int32(len(found.texts))
+        # Parts of a function that are inlined into its rest have its name, too.
+        of_address = np.repeat(np.arange(len(renamed)), np.diff(found.first))
+        outermost = np.append(found.name, np.int32(-1))[found.first[1:][of_address] - 1]
+        better = np.full(len(renamed), -1, np.int32)
+        better[has_name] = named.name
+        is_renamed = renamed[of_address] & (found.name == outermost)
+        name = np.where(is_renamed, better[of_address] + np.int32(len(found.texts)), found.name)
         size = np.where(has_frames, self.table.sizes_at(found.start), np.uint64(0))
         return taken(replace(found, name=name, size=size, texts=[*found.texts, *named.texts]), which)
 

@@ -24,6 +24,10 @@ FIELDS = {
 }
 TYPE_BITS = 15
 STT_FUNC, STT_GNU_IFUNC = 2, 10
+BIND_SHIFT = 4
+STB_GLOBAL, STB_WEAK = 1, 2
+# No name that a compiler writes has more in front.
+MOST_UNDERSCORES = 8
 MAX_NAME = 1 << 16
 # How many characters names may have together, for each byte of the string table; and, beyond these, a name.
 EFFORT = 16
@@ -33,7 +37,7 @@ FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
 
 
 class Texts:
-    """A string table. Names of undamaged files share no bytes, or the ends of a few: where many names are the same long
+    """A string table. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17. Names of undamaged files share no bytes, or the ends of a few: where many names are the same long
     bytes, they are cut, so that they do not take more memory than a file of this size can need."""
 
     def __init__(self, data: bytes) -> None:
@@ -48,12 +52,13 @@ class Texts:
             self._left -= end - offset
             if self._left < 0:
                 end = min(end, offset + CUT_NAME)
-            self._known[offset] = self._data[offset:end].decode("utf-8", "replace")
+            name, _, _ = self._data[offset:end].partition(b"@")
+            self._known[offset] = name.decode("utf-8", "replace")
         return self._known[offset]
 
 
 class SymbolTable:
-    """A function has the name of the first symbol that starts there. It lasts until the next one starts, one whose size
+    """A function has the name of the best symbol that starts there. It lasts until the next one starts, one whose size
     is known ends, or the section ends; outside of sections the last one, where its size is not known, for LONGEST
     bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps.
 
@@ -90,16 +95,21 @@ class SymbolTable:
             )
         )
         is_stub = np.arange(len(value)) >= len(value) - len(self._stubs.start)
-        order = np.argsort(value, kind="stable")
+        weak, strong = (
+            np.append(np.concatenate([part["st_info"] >> BIND_SHIFT == bind for part in parts]), self._stubs.start < 0)
+            for bind in (STB_WEAK, STB_GLOBAL)
+        )
+        preferred = np.where(is_named, self._preference(name, weak, strong), np.int64(-1))
+        order = np.lexsort((is_stub, -preferred, value))
         groups = np.flatnonzero(np.diff(value[order], prepend=value[order][:1] - np.uint64(1)))
         self._value = value[order][groups]
         # Of several sizes the longest, .dynsym's before those of .symtab.
         dynamic, static = (_largest(np.where(chosen, size, 0)[order], groups) for chosen in (is_dynamic, ~is_dynamic))
         self._size = np.where(dynamic > 0, dynamic, static)
-        first = -_largest(-np.where(is_named[order], np.arange(len(order)), len(order)), groups)
-        self._start = self._value[first < len(order)]
-        self._name_at = name[order][first[first < len(order)]]
-        self._is_stub = is_stub[order][first[first < len(order)]]
+        first = groups[is_named[order][groups]]
+        self._start = value[order][first]
+        self._name_at = name[order][first]
+        self._is_stub = is_stub[order][first]
         ends = (value + size)[is_named & (size > 0)]
         last_end = np.minimum(self._start[-1:], LAST - LONGEST) + LONGEST
         self._section_ends = np.array(sorted(min(end, int(LAST[0])) for _, end in binary.code_ranges), np.uint64)
@@ -107,6 +117,24 @@ class SymbolTable:
         self._holder = np.full(len(self._bounds) + 1, -1)
         has_name = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(1))[self._name_at] > 0
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
+
+    def _preference(self, names: Array, weak: Array, strong: Array) -> Array:
+        """Returns (int64) how well each symbol names a function that has several, as perf's symbol__choose_best has it:
+        no weak symbol, then a global one, then fewer underscores in front, then the longest name."""
+        data = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(0))
+        # A version follows "@".
+        ends = np.flatnonzero((data == 0) | (data == ord("@")))
+        begins = np.minimum(names, np.uint64(len(self._texts))).astype(np.int64)
+        length = ends[np.searchsorted(ends, begins)] - begins
+        n_underscores = np.zeros(len(begins), np.int64)
+        leads = np.ones(len(begins), bool)
+        for nth in range(MOST_UNDERSCORES):
+            leads &= data[np.minimum(begins + nth, len(data) - 1)] == ord("_")
+            n_underscores += leads
+        flags = (~weak).astype(np.int64) * 2 + strong
+        return (flags * (MOST_UNDERSCORES + 1) + MOST_UNDERSCORES - n_underscores) * MAX_NAME + np.minimum(
+            length, MAX_NAME - 1
+        )
 
     def _are_named(self, file: Binary, symbols: Array, n_texts: int) -> Array:
         """Whether each names code that is loaded. file: the one with this table, whose sections are its own."""

@@ -49,6 +49,7 @@ class Symbol(NamedTuple):
     size: int
     kind: int = FUNC
     section: int = 1
+    bind: int = 1
 
 
 def die(tag: int, attributes: Mapping[int, Any] | None = None, *children: Die, label: str = "") -> Die:
@@ -210,7 +211,8 @@ def elf(order: str, text: tuple[int, int], sections: Mapping[str, bytes], symbol
     table = bytes(24)
     for symbol in symbols:
         table += struct.pack(
-            order + "IBBHQQ", len(strings), 0x10 | symbol.kind, 0, symbol.section, symbol.address, symbol.size
+            order + "IBBHQQ",
+            *(len(strings), symbol.bind << 4 | symbol.kind, 0, symbol.section, symbol.address, symbol.size),
         )
         strings += symbol.name.encode() + b"\0"
     progbits, symtab, strtab, nobits = 1, 2, 3, 8
