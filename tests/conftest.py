@@ -134,6 +134,14 @@ def _settled() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_debug_files_of_this_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test finds does not depend on the packages with debug files that are installed here."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("traceferry.symbolication.debug_files.SYSTEM", str(tmp_path_factory.mktemp("system")))
+        yield
+
+
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[..., Trace]:
     """Loads logs that are given as bytes, or as anything with a method `bytes` that makes them. Checks the laws."""

@@ -21,7 +21,8 @@ from traceferry.symbolication.debug_links import DebugLink, alt_link, debug_link
 if TYPE_CHECKING:
     from traceferry.symbolication.debuginfod import Debuginfod
 
-# Where distributions install debug files.
+# This machine's file tree, and where distributions install debug files in it.
+SYSTEM = os.sep
 DEBUG_FOLDER = "/usr/lib/debug"
 BESIDE = ".debug"
 MIN_DIGITS = 4
@@ -55,7 +56,7 @@ class DebugFiles:
         server: Debuginfod | None = None,
     ) -> None:
         self._report = report
-        self._roots = [*roots, os.sep]
+        self._roots = [*roots, SYSTEM]
         self._folders = list(folders)
         self._limit = limit
         self._server = server

@@ -37,8 +37,9 @@ FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
 
 
 class Texts:
-    """A string table. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17. Names of undamaged files share no bytes, or the ends of a few: where many names are the same long
-    bytes, they are cut, so that they do not take more memory than a file of this size can need."""
+    """A string table. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17. Those of undamaged files
+    share no bytes, or the ends of a few: where many names are the same long bytes, they are cut, so that they do not
+    take more memory than a file of this size can need."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
