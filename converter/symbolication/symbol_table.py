@@ -96,11 +96,8 @@ class SymbolTable:
             )
         )
         is_stub = np.arange(len(value)) >= len(value) - len(self._stubs.start)
-        weak, strong = (
-            np.append(np.concatenate([part["st_info"] >> BIND_SHIFT == bind for part in parts]), self._stubs.start < 0)
-            for bind in (STB_WEAK, STB_GLOBAL)
-        )
-        preferred = np.where(is_named, self._preference(name, weak, strong), np.int64(-1))
+        bind = np.concatenate([*(part["st_info"] >> BIND_SHIFT for part in parts), np.zeros(len(self._stubs.start))])
+        preferred = np.where(is_named, self._preference(name, bind), np.int64(-1))
         order = np.lexsort((is_stub, -preferred, value))
         groups = np.flatnonzero(np.diff(value[order], prepend=value[order][:1] - np.uint64(1)))
         self._value = value[order][groups]
@@ -119,7 +116,7 @@ class SymbolTable:
         has_name = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(1))[self._name_at] > 0
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
 
-    def _preference(self, names: Array, weak: Array, strong: Array) -> Array:
+    def _preference(self, names: Array, bind: Array) -> Array:
         """Returns (int64) how well each symbol names a function that has several, as perf's symbol__choose_best has it:
         no weak symbol, then a global one, then fewer underscores in front, then the longest name."""
         data = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(0))
@@ -132,10 +129,10 @@ class SymbolTable:
         for nth in range(MOST_UNDERSCORES):
             leads &= data[np.minimum(begins + nth, len(data) - 1)] == ord("_")
             n_underscores += leads
-        flags = (~weak).astype(np.int64) * 2 + strong
-        return (flags * (MOST_UNDERSCORES + 1) + MOST_UNDERSCORES - n_underscores) * MAX_NAME + np.minimum(
-            length, MAX_NAME - 1
-        )
+        rank = (bind != STB_WEAK) * 2 + (bind == STB_GLOBAL)
+        rank = rank * (MOST_UNDERSCORES + 1) + MOST_UNDERSCORES - n_underscores
+        found: Array = rank * MAX_NAME + np.minimum(length, MAX_NAME - 1)
+        return found
 
     def _are_named(self, file: Binary, symbols: Array, n_texts: int) -> Array:
         """Whether each names code that is loaded. file: the one with this table, whose sections are its own."""

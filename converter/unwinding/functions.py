@@ -14,12 +14,11 @@ def function_ranges(binary: Binary | None, debug: Binary | None = None) -> tuple
     """Returns (start, end) of each function that the call-frame information of a file describes: uint64, rising, as
     linked; none of a file or a processor that is not known. debug: the file with its debug information."""
     nothing = np.zeros(0, np.uint64)
+    if binary is None:
+        return nothing, nothing
     try:
-        module = open_module(binary, debug) if binary is not None else None
+        module = open_module(binary, debug)
     except FormatError:
-        module = None
-    for section in module.sections if module is not None else ():
-        first, end = module.frames_of(section).ranges()
-        if len(first):
-            return first, end
-    return nothing, nothing
+        return nothing, nothing
+    ranges = (module.frames_of(section).ranges() for section in module.sections)
+    return next((found for found in ranges if len(found[0])), (nothing, nothing))

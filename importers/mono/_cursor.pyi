@@ -18,6 +18,11 @@ class KnownLists:
 
 class Cursor(Position):
     def __new__(
-        cls, data: Buffer, buffers: NDArray[void], steps: NDArray[void], starts: NDArray[int32], mask: int,
+        cls,
+        data: Buffer,
+        buffers: NDArray[void],
+        steps: NDArray[void],
+        starts: NDArray[int32],
+        mask: int,
         n_lists: int = 0,
     ) -> Self: ...

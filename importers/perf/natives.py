@@ -117,8 +117,8 @@ class Library:
             if is_named or self._is_not_called(address):
                 addresses[nth] = address
                 found[nth] = (frames, start) if start == address else nothing
-        nameless = [nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]]
-        for nth, start in zip(nameless, self.file.extents(addresses[nameless])[0].tolist(), strict=True):
+        unnamed = [nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]]
+        for nth, start in zip(unnamed, self.file.extents(addresses[unnamed])[0].tolist(), strict=True):
             found[nth] = ([], start)
         self.n_asked += len(found)
         self.n_nameless += sum(not frames for frames, _ in found)
