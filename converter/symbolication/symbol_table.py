@@ -69,8 +69,8 @@ class SymbolTable:
     def __init__(self, binary: Binary, mini: Binary | None = None) -> None:
         self._binary = binary
         # The first entry of a table stands for no symbol.
-        static = binary if mini is None or len(symbols_of(binary, ".symtab")) > 1 else mini
-        files = (static, binary)
+        with_names = binary if mini is None or len(symbols_of(binary, ".symtab")) > 1 else mini
+        files = (with_names, binary)
         tables = [symbols_of(file, table) for file, table in zip(files, TABLES, strict=True)]
         texts = [content_of(file, names) for file, names in zip(files, TABLES.values(), strict=True)]
         self._texts = b"".join(texts)
