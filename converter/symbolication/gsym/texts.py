@@ -36,14 +36,14 @@ class Texts:
 
     def indices(self, values: Array, text_of: Callable[[int], str]) -> Array:
         """Returns which of `all` their texts are, which `name` or `path` gives: int32, -1 is unknown."""
-        distinct = np.unique(values)
+        distinct, which = np.unique(values, return_inverse=True)
         indices = np.full(len(distinct), -1, np.int32)
         for nth, value in enumerate(distinct.tolist()):
             text = text_of(value)
             if text:
                 indices[nth] = len(self.all)
                 self.all.append(text)
-        return indices[np.searchsorted(distinct, values)]
+        return indices[which]
 
     def _kept(self, text: str) -> str:
         self._left -= len(text)
