@@ -161,6 +161,11 @@ cdef class Info:
             raise ValueError("part: the type is unknown")
         return self.begins[type_], self.ends[type_]
 
+    @property
+    def lengths(self):
+        """How many bytes the data of each InfoType has."""
+        return [self.ends[type_] - self.begins[type_] for type_ in range(CALL_SITES + 1)]
+
     def rows(self, uint64_t start):
         """Returns the line table of a function that starts at `start`: (address, number of the file, line) of each row.
         Raises DamagedInfoError."""

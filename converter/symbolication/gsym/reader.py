@@ -153,14 +153,12 @@ class Gsym:
             "info offsets": tables.offsets.nbytes,
             "file table": 4 + tables.files.nbytes,
             "string table": len(tables.strings) if tables.owns_strings else 0,
-            **dict.fromkeys(PARTS.values(), 0),
         }
-        for _, at in infos.entries():
-            info = infos.info(at)
-            if info is not None:
-                for kind, name in PARTS.items():
-                    begin, end = info.part(kind)
-                    sizes[name] += end - begin
+        described = (infos.info(at) for _, at in infos.entries())
+        lengths = np.array([info.lengths for info in described if info is not None], np.int64).reshape(
+            -1, len(InfoType)
+        )
+        sizes |= {name: int(lengths[:, kind].sum()) for kind, name in PARTS.items()}
         return {**sizes, "other": max(len(tables.data) - sum(sizes.values()), 0)}
 
 
