@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from traceferry.files.source import Source
+from traceferry.importers.mono.magic import MAGIC
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
-
-# Files of every format are asked for it: the layout of all else is imported when it is needed.
-MAGIC = b"\x01ZPM"  # 0x4D505A01
 
 
 def sniff(head: memoryview) -> bool:

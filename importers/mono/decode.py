@@ -13,12 +13,12 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.importers.mono import MAGIC
 from traceferry.importers.mono import layout as mlpd
 from traceferry.importers.mono._cursor import BUFFER, CUT_OFF, DAMAGE
 from traceferry.importers.mono._log import STATISTICS, EventReader
 from traceferry.importers.mono.events import Layout, Program, program_of
 from traceferry.importers.mono.layout import BUFFER_MAGIC, BUFFER_SIZE, Event, Header, Metadata
+from traceferry.importers.mono.magic import MAGIC
 from traceferry.model import Array
 from traceferry.timeline.running import RunningTotals
 

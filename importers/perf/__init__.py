@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
+from traceferry.importers.perf.magic import MAGIC, MAGIC_BIG
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
     from traceferry.importers.perf.recording import Recording
     from traceferry.timeline.ticks import Counter
-
-# Files of every format are asked for it: the layout of all else is imported when it is needed.
-MAGIC = b"PERFILE2"
-MAGIC_BIG = MAGIC[::-1]
 
 
 def sniff(head: memoryview) -> bool:

@@ -13,7 +13,7 @@ from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 from traceferry.common.errors import FormatError
-from traceferry.importers.perf import MAGIC_BIG, sniff
+from traceferry.importers.perf.magic import MAGIC, MAGIC_BIG
 
 # ---------------------------------------------------------------- the file's header
 
@@ -56,7 +56,7 @@ class Header:
 def read_header(data: memoryview) -> Header:
     """Reads the header. Raises FormatError where there is no complete one of a known kind."""
     where = "perf_file_header"
-    if not sniff(data):
+    if bytes(data[:8]) not in (MAGIC, MAGIC_BIG):
         raise FormatError("not a perf.data file: the magic number is missing", 0, where)
     if len(data) < PIPE_HEADER_SIZE:
         raise FormatError(f"{len(data)} bytes are too few for a header", 0, where)
