@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from traceferry.symbolication.jit_names.dotnet import DOTNET
+from traceferry.symbolication.jit_names.dynamic import DART, JULIA, LUAJIT, RUBY
 from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDERMONKEY, V8
 from traceferry.symbolication.jit_names.languages import BEAM, CPYTHON, HOTSPOT, PHP, WASMTIME
 from traceferry.symbolication.jit_names.patterns import (
@@ -38,6 +40,11 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "BEAM": BEAM,
     "CPython": CPYTHON,
     "wasmtime": WASMTIME,
+    "CoreCLR": DOTNET,
+    "Ruby": RUBY,
+    "LuaJIT": LUAJIT,
+    "Julia": JULIA,
+    "Dart": DART,
     "LLVM": (GENERIC,),
 }
 PATTERNS["unknown"] = (*(p for patterns in PATTERNS.values() for p in patterns if p.own), GENERIC)

@@ -19,6 +19,11 @@ CATEGORY_COLORS = {
     "PHP": "lightblue",
     "Erlang": "lightred",
     "Python": "blue",
+    ".NET": "magenta",
+    "Ruby": "lightred",
+    "Lua": "lightblue",
+    "Julia": "magenta",
+    "Dart": "lightblue",
     "RegExp": "red",
     "JIT": "purple",
 }

@@ -1,0 +1,107 @@
+"""Names of CoreCLR's code (.NET), in perf maps and jitdumps: src/coreclr/vm/perfmap.cpp, signatures of
+src/coreclr/utilcode/prettyprintsig.cpp, tiers of vm/prestub.cpp (GetJitOptimizationTierStr)."""
+
+from __future__ import annotations
+
+import re
+
+from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern, Split, fields, tier
+
+# ` [System.Private.CoreLib] ` between what a method returns and its class. Classes of what it returns have their
+# assembly without a blank behind it; arrays, no blank in front of the bracket.
+_ASSEMBLY = re.compile(r"(?:^| )\[([^\[\]]+)\] ")
+_BRACKETS = re.compile(r"\[[,*]*\]|[\[\]]")
+# Number of type parameters: List`1.
+_ARITY = re.compile(r"`[0-9]+")
+# Of nested classes; compiler-generated ones begin with `<`.
+_NESTED = re.compile(r"(?<=[\w>\]])[+/](?=[\w<])")
+_TYPE_WORD = re.compile(r"(?<![\w.])(?:value class|valuetype|class) ")
+_TYPE_ASSEMBLY = re.compile(r"(?<![\w\]>`&*])\[[^\[\],]+\](?=\S)")
+
+_QUICK = "QuickJitted"
+_TIERS = (
+    ("PreJIT", tier("PreJIT", "brown")),
+    ("PreJit-cold", tier("PreJIT (cold)", "brown", family="PreJIT")),
+    (_QUICK, tier(_QUICK, "blue")),
+    ("OptimizedTier0", tier("OptimizedTier0", "blue", family=_QUICK)),
+    ("MinOptJitted", tier("MinOptJitted", "blue", family=_QUICK)),
+    ("MinOptimized", tier("MinOptimized", "blue", family=_QUICK)),
+    ("Instrumented", tier("Instrumented", "magenta")),
+    ("InstrumentedTier", tier("InstrumentedTier", "magenta", family="Instrumented")),
+    ("InstrumentedTierOptimized", tier("InstrumentedTierOptimized", "magenta", family="Instrumented")),
+    ("Optimized", tier("Optimized", "green")),
+    ("OptimizedTier1", tier("OptimizedTier1", "green", family="Optimized")),
+    ("OptimizedTier1OSR", tier("OptimizedTier1 (OSR)", "green", family="Optimized")),
+    ("OptimizedTier1/OSR", tier("OptimizedTier1 (OSR)", "green", family="Optimized")),
+    ("Unknown", None),
+)
+
+
+def _method(text: str) -> Parts | None:
+    """Returns `instance int32 [App] App.Program::Work(class [Lib]Lib.Box`1<int32>&)` as
+    App.Program.Work(Lib.Box<int32>&)."""
+    found = _ASSEMBLY.search(text)
+    if found is None or not text.endswith(")"):
+        return None
+    name, bracket, arguments = text[found.end() :].partition("(")
+    owner, colons, method = name.partition("::")
+    if not bracket or not colons or not owner:
+        return None
+    return f"{_type(owner)}.{_type(method.replace('::', '.'))}({_signature(arguments)}", "", 0, 0
+
+
+def _type(text: str) -> str:
+    """Returns List`1[System.Int32] as List<System.Int32>, Outer+Inner as Outer.Inner. Without its arguments a generic
+    type keeps the number of them."""
+    if "[" in text:
+        text = _with_angles(_ARITY.sub("", text))
+    return _NESTED.sub(".", text)
+
+
+def _with_angles(text: str) -> str:
+    """Returns generic arguments in angle brackets, `[[System.Int32, System.Runtime]]` without assemblies; the brackets
+    of arrays stay."""
+    shown: list[str] = []
+    opened: list[bool] = []  # whether a bracket encloses one argument and its assembly
+    at = 0
+    for found in _BRACKETS.finditer(text):
+        before, bracket = text[at : found.start()], found[0]
+        at = found.end()
+        if bracket == "]":
+            of_argument = bool(opened) and opened.pop()
+            shown.append(before.partition(", ")[0] if of_argument else before)
+            shown.append("" if of_argument else ">")
+        elif bracket == "[":
+            # Directly behind another one or a comma: that of one argument.
+            opened.append(bool(opened) and before in ("", ","))
+            shown += [before, "" if opened[-1] else "<"]
+        else:
+            shown += [before, bracket]
+    return "".join(shown) + text[at:]
+
+
+def _signature(text: str) -> str:
+    """Returns the types of arguments without `class`, assemblies and numbers of type parameters."""
+    text = _TYPE_ASSEMBLY.sub("", _TYPE_WORD.sub("", text))
+    return _NESTED.sub(".", _ARITY.sub("", text))
+
+
+def _compiled_as(word: str) -> Split:
+    """Parses a method with the word of its tier behind it."""
+    suffix = f"[{word}]"
+
+    def split(text: str) -> Parts | None:
+        return _method(text[: -len(suffix)]) if text.endswith(suffix) else None
+
+    return split
+
+
+# stub GenerateLookupStub<owner>; with single stubs (PerfMapStubGranularity) `stub<12> `: the number of the stub.
+_STUB = r"stub(?:<[0-9]{1,9}>)? (?P<function>[^<>]+<.*>|[^<> ]+)"
+
+DOTNET: tuple[Pattern, ...] = (
+    Pattern("stub", "stub", "JIT", None, fields(_STUB), whole=True),
+    *(Pattern("", "function", ".NET", tier, _compiled_as(word)) for word, tier in _TIERS),
+    Pattern("", "function", ".NET", None, _method),
+    GENERIC,
+)
