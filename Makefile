@@ -31,7 +31,7 @@ CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 cl
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test lint large bench bench-fleet fleet-study compare-study goldens nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture test lint large bench bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -44,6 +44,7 @@ help:
 	@echo "make bench-fleet what the engine of many recordings costs over reading them one by one"
 	@echo "make fleet-study simulate 100,000 recordings on 200 workers"
 	@echo "make goldens renew the printed texts in tests/goldens, for review"
+	@echo "make fixture-symbols renew the names of libraries beside recordings in fixtures/jit"
 	@echo "make nightly try the properties with new examples of SEEDS=$(SEEDS) seeds, in 8 GB of memory"
 	@echo "make mutants change the code in MUTANTS=$(MUTANTS) places, one at a time, and list the changes that no test notices"
 	@echo "make fuzz    look for bytes that break a reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each; with clang, also in compiled modules"
@@ -192,6 +193,9 @@ compare-study: $(VENV)/.dev
 goldens: $(VENV)/.dev
 	TRACEFERRY_GOLDENS=renew $(BIN)/python -m pytest -q tests/test_goldens.py
 	@git diff --stat tests/goldens
+
+fixture-symbols: $(VENV)/.dev
+	$(BIN)/python tests/fixture_symbols.py
 
 nightly: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	@for seed in $$(seq $(SEEDS)); do \

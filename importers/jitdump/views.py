@@ -62,7 +62,7 @@ class Processes:
 
     @cached_property
     def flow_of_func(self) -> Array:
-        """For each func a number that its code objects share, if they are of more than one tier, else 0."""
+        """Returns for each func a number that its code objects share, if they are of more than one tier, else 0."""
         code, n = self._trace.code, len(self._trace.funcs)
         pairs = distinct(code["func"].astype(np.int64) << 32 | (code["tier"] + 1))
         n_tiers = np.bincount(pairs >> 32, minlength=n)

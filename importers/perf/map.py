@@ -71,7 +71,7 @@ def _add_recording(
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
     if main is not None:
         trace.sampling = sampling_of(main)
-    natives = Natives(trace, context, recording, written_at(source))
+    natives = Natives(trace, context, recording, source, written_at(source))
     programs = Programs(recording)
     map_files = MapFiles(source, recording, context, report)
     memory = Memory(recording, trace, natives, programs, offset_ns, map_files)

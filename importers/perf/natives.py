@@ -15,7 +15,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.common.report import Report
 from traceferry.files.named_files import open_named
-from traceferry.files.source import Source
+from traceferry.files.source import Source, paths_beside
 from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
@@ -149,6 +149,16 @@ class Library:
         return LibraryFile(self.symbols, self.binary, partial(function_ranges, self.binary, self.debug))
 
 
+def _outermost(symbols: Symbols, addresses: Array, demangle: Demangler) -> list[tuple[int, str]]:
+    """Returns (start, name) of the functions at addresses (uint64) relative to the lowest, (0, "") where there is none:
+    those that hold the others, which are inlined."""
+    found = symbols.lookup(addresses + np.uint64(symbols.base))
+    names = [name for name, _, _ in shown_frames(found, demangle)]
+    columns = (found.first[:-1].tolist(), found.first[1:].tolist(), found.start.tolist())
+    rows = zip(*columns, strict=True)
+    return [(start - symbols.base, names[end - 1]) if begin < end else (0, "") for begin, end, start in rows]
+
+
 def is_kernel(mapped: Mmap) -> bool:
     """Whether the kernel itself is mapped there, and no module."""
     return mapped.path == KERNEL or mapped.path.removeprefix(KERNEL) in KERNEL_REFERENCES
@@ -159,11 +169,16 @@ Local = tuple[Source | None, str]
 
 
 class Natives:
-    """The libraries of a recording, each once, and its kernel. recorded_at: when the recording was last written to, in
-    seconds since 1970, for recordings that do not tell."""
+    """The libraries of a recording, each once, and its kernel. beside: the file of the recording, beside which symbols
+    may be; recorded_at: when it was last written to, in seconds since 1970, for recordings that do not tell."""
 
     def __init__(
-        self, trace: TraceBuilder, context: ImportContext, recording: Recording, recorded_at: float = 0
+        self,
+        trace: TraceBuilder,
+        context: ImportContext,
+        recording: Recording,
+        beside: Source | None = None,
+        recorded_at: float = 0,
     ) -> None:
         features = recording.features
         self.libraries: list[Library] = []
@@ -172,6 +187,7 @@ class Natives:
         self._trace = trace
         self._maps = recording.maps
         self._features = features
+        self._beside = [beside] if beside is not None else []
         self._sources = context.symbols
         self._find_symbols = context.find_symbols
         self._limit = context.limit
@@ -239,6 +255,8 @@ class Natives:
         return found
 
     def _kernel_functions(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
+        if self._kernel_beside is not None and is_kernel(mapped):
+            return _outermost(self._kernel_beside, offsets, self.demangle)
         # After another start of the machine, modules lie in another order.
         if self._kernel is None or (self._kernel_shift and not is_kernel(mapped)):
             return [(0, "")] * len(offsets)
@@ -248,6 +266,17 @@ class Natives:
         # What starts in front of a module is not of it.
         is_own = (name and (not module or start >= here) for start, name in found)
         return [(start - here, name) if own else (0, "") for own, (start, name) in zip(is_own, found, strict=True)]
+
+    @cached_property
+    def _kernel_beside(self) -> Symbols | None:
+        """Returns the symbols of the recorded kernel that are beside the recording."""
+        if not self._kernel_build_id:
+            return None
+        found, _ = self._symbols_beside(KERNEL, self._kernel_build_id)
+        if found is not None:
+            detail = f"{KERNEL}: {found.symbols.gives} of {found.symbols.path}"
+            self._trace.report.note("symbols_used", where=found.symbols.path, detail=detail)
+        return found.symbols if found is not None else None
 
     @cached_property
     def _kernel(self) -> KernelSymbols | None:
@@ -336,6 +365,9 @@ class Natives:
         opened = self._opened(source) if source is not None else None
         own = FoundSymbols(opened) if opened is not None else None
         given, refusal = self._given_for(name, build_id)
+        if given is None and (own is None or build_id) and not is_jitted:
+            given, other = self._symbols_beside(name, build_id)
+            refusal = refusal or other
         found = (given or own) if build_id else (own or given)
         if found is None and not is_jitted:
             source = self._debug_files.executable(build_id, name) if build_id else self._unverified(mapped)
@@ -377,6 +409,21 @@ class Natives:
     def _among_given(self, build_id: str, name: str, _: Report) -> FoundSymbols | None:
         symbols = self._given.matching(build_id, name) if self._given else None
         return FoundSymbols(symbols) if symbols is not None else None
+
+    def _symbols_beside(self, name: str, build_id: str) -> tuple[FoundSymbols | None, str]:
+        """Returns (what the GSYM file beside the recording has that is called as the library is; why it is refused).
+        Where no build id is recorded, its name tells."""
+        for path, beside in paths_beside(self._beside, (), f"{name}.gsym"):
+            source = open_named(path, self._trace.report, beside=beside, limit=self._limit)
+            symbols = self._opened(source) if source is not None else None
+            if symbols is None:
+                continue
+            if build_id and not is_same_build(symbols.build_id, build_id):
+                return None, f"recorded {build_id}, beside the recording {symbols.build_id or 'one without a build id'}"
+            if not build_id:
+                self._trace.report.note("files_unverified", where=path, detail=path)
+            return FoundSymbols(symbols), ""
+        return None, ""
 
     def _binaries_of(self, found: FoundSymbols, own: FoundSymbols | None) -> tuple[Binary | None, Binary | None]:
         """Returns the ELF file of what was found, itself or another of that build; and that with its debug information,
