@@ -184,13 +184,12 @@ class Opened:
         self.page.wait_for_timeout(250)
 
     def functions(self) -> dict[str, list[str]]:
-        """The rows of the table of functions, by name."""
+        """The rows of the table of functions, by the whole name, which a tooltip has."""
         rows = self.page.eval_on_selector_all(
             "#functions tbody tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
         )
-        heads = self.page.eval_on_selector_all("#functions th", "heads => heads.map(head => head.textContent)")
-        name = heads.index("Function")
-        return {row[name]: row for row in rows}
+        tooltips = self.page.eval_on_selector_all("#functions button.name", "all => all.map(one => one.title)")
+        return {tooltip.partition("\n")[0]: row for tooltip, row in zip(tooltips, rows, strict=True)}
 
     def click_on(self, name: str) -> None:
         """On the widest frame of that name in the flame graph."""

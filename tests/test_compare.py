@@ -241,6 +241,17 @@ def test_code_is_found_by_function_and_tier(run_of: Callable[..., Run]) -> None:
     }  # fmt: skip
 
 
+def test_a_method_of_dotnet_that_stays_in_a_lower_tier_is_no_new_function(run_of: Callable[..., Run]) -> None:
+    work = "instance int32 [App] App.Program::Work(int32)"
+    base = jitted((f"{work}[QuickJitted]", 64), (f"{work}[OptimizedTier1]", 32))
+    new = jitted((f"{work}[QuickJitted]", 64), (f"{work}[OptimizedTier1OSR]", 32))
+    found = compare([run_of(base, "jit-1.dump")], [run_of(new, "jit-1.dump")])
+    assert [(t.function[0], t.base, t.new) for t in found.tiers] == [
+        ("App.Program.Work(int32)", ("OptimizedTier1",), ("OptimizedTier1 (OSR)",))
+    ]
+    assert set(rows(found, "code_size")) == {"App.Program.Work(int32)"}
+
+
 # ---------------------------------------------------------------- chance
 
 

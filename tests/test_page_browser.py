@@ -13,7 +13,7 @@ from pages import HOSTILE, Opened, browser, many_paths, named, one_sample, packe
 from test_page import RECORDINGS, saved
 
 from traceferry.analysis.info.summary import summarize
-from traceferry.model import Sampling, Trace, TraceBuilder
+from traceferry.model import SAMPLES, Process, Sampling, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.timeline.select import select_range
 
 TABS = ["flame", "functions", "memory", "events", "code", "source", "threads", "report"]
@@ -102,11 +102,11 @@ def test_a_table_sorts_and_filters(pages: dict[str, Path], open_page: Any) -> No
 def test_zoom_back_and_a_link(pages: dict[str, Path], open_page: Any) -> None:
     shown = open_page(pages["xray"])
     whole = shown.eval("page.flame.graph.window")
-    shown.click_on("Pool::finish()")
+    shown.click_on("Pool::finish")
     zoomed = shown.eval("page.flame.graph.window")
     share = shown.eval("page.flame.tree.totalOf(page.flame.graph.zoomed) / page.flame.tree.whole")
     assert zoomed[1] - zoomed[0] == pytest.approx(share)
-    assert "Pool::finish()" in shown.page.inner_text(".path")
+    assert "Pool::finish" in shown.page.inner_text(".path")
     again = open_page(pages["xray"], "#" + shown.page.url.partition("#")[2])
     assert again.eval("page.flame.graph.window") == pytest.approx(zoomed)
     shown.page.go_back()
@@ -127,6 +127,37 @@ def test_a_search_says_its_share(pages: dict[str, Path], open_page: Any) -> None
     shown.page.fill(".search input", "/(/")
     shown.settle()
     assert shown.page.inner_text(".matches") == "not a regular expression"
+
+
+def test_functions_are_shown_without_arguments_and_found_with_them(tmp_path: Path, open_page: Any) -> None:
+    """Overloaded ones keep them."""
+    trace = TraceBuilder()
+    stack = -1
+    for name in ("geo::scale(double) const", "draw(int)", "draw(char)"):
+        func = trace.funcs.intern(name=trace.strings.intern(name))
+        stack = trace.stacks.intern(prefix=stack, frame=trace.frames.intern(func=func))
+    thread = Thread(
+        1,
+        "main",
+        True,
+        5,
+        5,
+        lambda _: ThreadData(samples=Table(SAMPLES, {"ts": [5], "stack": [stack], "weight": [1]})),
+    )
+    trace.processes.append(Process(1, "app", 5, 5, [thread]))
+    shown = open_page(saved(trace, tmp_path))
+    names = "page.flame.graph.rows.flat().filter(one => one.node >= 0).map(one => page.flame.tree.nameOf(one.node))"
+    assert shown.eval(names) == ["geo::scale", "draw(int)", "draw(char)"]
+    shown.click_on("geo::scale")
+    assert shown.page.inner_text(".tooltip strong") == "geo::scale(double) const"
+    for search in ("scale(double)", "/scale$/"):
+        shown.page.fill(".search input", search)
+        shown.settle()
+        assert shown.page.inner_text(".matches").startswith("100")
+    rows = open_page(saved(trace, tmp_path), "#tab=functions").functions()
+    assert {name: row[4] for name, row in rows.items()} == {
+        "geo::scale(double) const": "geo::scale", "draw(int)": "draw(int)", "draw(char)": "draw(char)",
+    }  # fmt: skip
 
 
 def test_a_range_of_time_narrows(pages: dict[str, Path], open_page: Any) -> None:

@@ -913,6 +913,25 @@ def test_perf_map_files(tmp_path: Path) -> None:
     assert stacks(read(data, dump, context=in_folder)) == wanted
 
 
+def test_a_map_of_coreclr_has_methods_and_tiers(tmp_path: Path) -> None:
+    """What `DOTNET_PerfMapEnabled=1` and `DOTNET_PerfMapShowOptimizationTiers=1` write: compiled again, a method is the
+    same function."""
+    (tmp_path / "perf-7.map").write_text(
+        f"00{CODE:x} 10 instance int32 [App] App.Program::Work(int32)[QuickJitted]\n"
+        f"00{CODE + 0x10:x} 10 instance int32 [App] App.Program::Work(int32)[OptimizedTier1]\n"
+        f"00{CODE + 0x20:x} 10 stub<1> GenerateLookupStub<GenerateLookupStub>\n"
+    )
+    data = recorded()
+    for at in (CODE, CODE + 0x10, CODE + 0x20):
+        data.sample(PID, PID, ip=at)
+    trace = read(data, path=str(tmp_path / "perf.data"))
+    assert stacks(trace) == ["App.Program.Work(int32)"] * 2 + ["GenerateLookupStub<GenerateLookupStub>"]
+    names = [trace.strings[name] for name in trace.funcs["name"].tolist()]
+    assert names.count("App.Program.Work(int32)") == 1
+    tiers = [trace.strings[trace.tiers["name"][tier]] for tier in trace.frames["tier"].tolist() if tier >= 0]
+    assert tiers == ["QuickJitted", "OptimizedTier1"]
+
+
 def test_lines_of_perf_map_files() -> None:
     text = (
         "10 4 f\n20 4 g h  i\n0x30 0x4 hex\nxyz 4 bad\n40 4\n50 0 none\n-60 4 minus\n70 4 \n\n10000000000000000 4 far\n"

@@ -20,6 +20,7 @@ from traceferry.analysis.totals.trees import ALLOCATED, FREED, TIME, Measure, Se
 from traceferry.exporters.firefox.tables import lib_of_func
 from traceferry.heap.views import views_of
 from traceferry.model import Array, Trace, TraceBuilder, sums
+from traceferry.symbolication.short_names import short_names
 
 Json = dict[str, Any]
 LONGEST_NAME = 1000
@@ -132,9 +133,13 @@ class PageData:
         file_of = np.full(len(used), -1, np.int64)
         file_of[sources >= 0] = file
         strings = trace.strings
+        names = [strings[n] for n in funcs["name"][used].tolist()]
+        shorts = zip(names, short_names(names), strict=True)
         return {
             "funcs": {
-                "name": [*(_short(strings[n]) for n in funcs["name"][used].tolist()), SMALLER],
+                "name": [*map(_short, names), SMALLER],
+                # "" is the name itself.
+                "short": [*(_short(short) if short != name else "" for name, short in shorts), ""],
                 "file": [*file_of.tolist(), -1],
                 "line": [*funcs["line"][used].tolist(), 0],
                 "lib": [*libs.tolist(), -1],

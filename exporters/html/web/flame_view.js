@@ -246,7 +246,7 @@ class FlameView {
       return null;
     }
     const { recording } = this;
-    const isChosen = Uint8Array.from(recording.frames.func, (func) => (matches(recording.funcs.name[func]) ? 1 : 0));
+    const isChosen = Uint8Array.from(recording.frames.func, (func) => (recording.isNamed(func, matches) ? 1 : 0));
     const share = this.merged.shareOf(isChosen);
     this.matches.textContent = `${formatShare(share, this.merged.whole) || "0%"} · ${formatAmount(share, this.unit)}`;
     return isChosen;
@@ -317,8 +317,13 @@ class FlameView {
     return facts.filter((fact) => fact !== "");
   }
 
+  #fullName(node) {
+    const frame = node < 0 ? -1 : this.tree.frameOf(node);
+    return frame < 0 ? this.tree.nameOf(node) : this.recording.fullNameOf(this.recording.funcOf(frame));
+  }
+
   #describe(node) {
-    const name = node < 0 ? "all" : this.tree.nameOf(node);
+    const name = node < 0 ? "all" : this.#fullName(node);
     const frame = node < 0 ? -1 : this.tree.frameOf(node);
     const actions = [];
     if (frame >= 0) {
@@ -344,7 +349,7 @@ class FlameView {
       return;
     }
     this.tooltip.replaceChildren(
-      el("strong", { text: this.tree.nameOf(node) }),
+      el("strong", { text: this.#fullName(node) }),
       ...this.#facts(node).map((fact) => el("div", { text: fact })),
     );
     const { offsetWidth, offsetHeight } = this.tooltip;

@@ -65,7 +65,21 @@ class Recording {
   }
 
   nameOf(frame) {
-    return this.funcs.name[this.funcOf(frame)] || "(no name)";
+    return this.shortNameOf(this.funcOf(frame));
+  }
+
+  /** Without the arguments, where that is another name than all others. */
+  shortNameOf(func) {
+    return this.funcs.short[func] || this.fullNameOf(func);
+  }
+
+  fullNameOf(func) {
+    return this.funcs.name[func] || "(no name)";
+  }
+
+  /** Whether a function has such a name, in either form. matches: from matcher(). */
+  isNamed(func, matches) {
+    return matches(this.funcs.name[func]) || (this.funcs.short[func] !== "" && matches(this.funcs.short[func]));
   }
 
   /** "pool.cpp:12", "" where it is unknown. */

@@ -22,14 +22,14 @@ function functionsView(recording, flame, state) {
     withCalls ? { title: "Calls", value: (row) => row.calls, show: (row) => formatCount(row.calls) } : null,
     textColumn(
       "Function",
-      (row) => recording.funcs.name[row.func] || "(no name)",
+      (row) => recording.fullNameOf(row.func),
       (row) =>
         button(
-          recording.funcs.name[row.func] || "(no name)",
-          () => state.go({ tab: "flame", find: recording.funcs.name[row.func] }),
+          recording.shortNameOf(row.func),
+          () => state.go({ tab: "flame", find: recording.shortNameOf(row.func) }),
           {
             class: "link name",
-            title: "Show in the flame graph",
+            title: `${recording.fullNameOf(row.func)}\nShow in the flame graph`,
           },
         ),
     ),

@@ -1,0 +1,66 @@
+"""Short forms of functions' names: without the lists of their arguments, which fill the boxes of a flame graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+# What follows the arguments of a member of a class in C++.
+_QUALIFIERS = (" const", " volatile", " &&", " &", " noexcept")
+_CALL_OPERATOR = "operator()"
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Returns the short form of each of the functions of a profile; the name itself where another function's short form
+    is the same, as those of overloaded functions are."""
+    shorts = {name: short_name(name) for name in dict.fromkeys(names)}
+    counts = Counter(shorts.values())
+    return [shorts[name] if counts[shorts[name]] == 1 else name for name in names]
+
+
+def short_name(name: str) -> str:
+    """Returns `geo::scale(double) const (.cold)` as `geo::scale (.cold)`, in linear time; a name without arguments as
+    it is."""
+    end = _without_suffixes(name)
+    suffix = name[end:]
+    while word := next((word for word in _QUALIFIERS if name.endswith(word, 0, end)), ""):
+        end -= len(word)
+    begin = _opening(name, end) if name.endswith(")", 0, end) else -1
+    if begin <= 0:
+        return name
+    shown = name[:begin]
+    # `operator()` itself; a function that returns one, `void (*f(int))(char)`; `(anonymous)` and `f (2)`, no arguments.
+    if shown.endswith(" "):
+        return shown[:-1] + suffix if _is_of_mono(shown, name[begin:end]) else name
+    if shown.endswith("operator") or (shown.endswith(")") and not shown.endswith(_CALL_OPERATOR)):
+        return name
+    return shown + suffix
+
+
+def _is_of_mono(shown: str, arguments: str) -> bool:
+    """Whether it is Mono's `Class:Method (int)`, not a WebAssembly function's `f (WASM:3)`."""
+    return ":" in shown[:-1].rpartition(" ")[2] and not arguments.startswith("(WASM:")
+
+
+def _without_suffixes(name: str) -> int:
+    """Returns the end of a name without what compilers put behind it: ` (.cold)`, ` [clone .part.0]`."""
+    end = len(name)
+    for opening, closing in ((" (.", ")"), (" [clone ", "]")):
+        while name.endswith(closing, 0, end) and (at := name.rfind(opening[0:2], 0, end)) > 0:
+            if not name.startswith(opening, at) or name.find(closing, at, end) != end - 1:
+                break
+            end = at
+    return end
+
+
+def _opening(name: str, end: int) -> int:
+    """Returns where the bracket is that the last one before `end` closes, -1 without any."""
+    depth = 0
+    for at in range(end - 1, -1, -1):
+        if name[at] == ")":
+            depth += 1
+        elif name[at] == "(":
+            depth -= 1
+            if depth == 0:
+                return at
+    return -1

@@ -1,0 +1,64 @@
+"""Short forms of names: what people see in a flame graph, where the whole name is in the tooltip."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.symbolication.short_names import short_name, short_names
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("main", "main"),
+        ("geo::Vec::scale(double) const", "geo::Vec::scale"),
+        ("geo::Vec::scale(double) const (.cold)", "geo::Vec::scale (.cold)"),
+        ("f(int) [clone .isra.0] [clone .cold]", "f [clone .isra.0] [clone .cold]"),
+        ("f(int) (.isra.0) (.cold)", "f (.isra.0) (.cold)"),
+        ("A::get() &&", "A::get"),
+        ("std::function<void (int)>::operator()(int) const", "std::function<void (int)>::operator()"),
+        ("A::operator()", "A::operator()"),
+        ("bool operator<(A const&, A const&)", "bool operator<"),
+        ("(anonymous namespace)::work(void (*)(int))", "(anonymous namespace)::work"),
+        ("main::{lambda(int)#1}::operator()(int)", "main::{lambda(int)#1}::operator()"),
+        ("main::{lambda(int)#1}", "main::{lambda(int)#1}"),
+        ("void (*pick(int))(char)", "void (*pick(int))(char)"),
+        ("<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<alloc::vec::Vec<T> as core::ops::Drop>::drop"),
+        ("java.util.ArrayList.grow(int)", "java.util.ArrayList.grow"),
+        ("App.Program.Work(int32[],App.Box<int32>&)", "App.Program.Work"),
+        ("System.RuntimeType/List:Filter<T> (T,string&)", "System.RuntimeType/List:Filter<T>"),
+        ("(wrapper runtime-invoke) object:run (object,intptr)", "(wrapper runtime-invoke) object:run"),
+        ("(anonymous)", "(anonymous)"),
+        ("a:wfib (WASM:1)", "a:wfib (WASM:1)"),
+        ("f (2)", "f (2)"),
+        ("wfib (WASM:1)", "wfib (WASM:1)"),
+        ("libc.so.6 function at 0x3f960", "libc.so.6 function at 0x3f960"),
+        ("hotp:fib/1", "hotp:fib/1"),
+        ("f)", "f)"),
+        ("f(()", "f("),
+        ("", ""),
+    ],
+)
+def test_arguments_are_left_out(name: str, short: str) -> None:
+    assert short_name(name) == short
+
+
+def test_overloaded_functions_keep_their_arguments() -> None:
+    names = ["f(int)", "f(char)", "g(int)", "h(int)", "h", "g(int)"]
+    assert short_names(names) == ["f(int)", "f(char)", "g", "h(int)", "h", "g"]
+
+
+@given(st.lists(st.text("f() []const.&:", max_size=12)))
+def test_names_that_differ_are_shown_as_different_ones(names: list[str]) -> None:
+    shown = dict(zip(names, short_names(names), strict=True))
+    assert len(set(shown.values())) == len(shown)
+
+
+@pytest.mark.parametrize("text", ["(", ")", "()", " const", " [clone ", " (.x)", "f()] ", " ("])
+def test_long_names_take_linear_time(text: str) -> None:
+    began = time.process_time()
+    for name in (text * 20_000, text * 20_000 + "]", text * 20_000 + ")"):
+        short_name(name)
+    assert time.process_time() - began < 2
