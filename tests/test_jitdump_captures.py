@@ -70,7 +70,7 @@ FACTS = {
         "Thunk": 32, "WasmThunk": 12,
     }),
     "erl25/jit-9665.dump": Facts("BEAM", 14857, 13189, {}, {"": 14857}),
-    "java17/jit-7180.dump": Facts("HotSpot", 850, 676, {}, {"": 849, "Interpreter": 1}),
+    "java17/jit-7180.dump": Facts("HotSpot", 850, 668, {}, {"": 849, "Interpreter": 1}),
     "lli19mc/jit-13217.dump": Facts("LLVM", 3, 3, {"line_bias": 3}, {"": 3}),
     "node24-killed/jit-29317.dump": Facts(
         "V8", 2489, 2440, {"truncated": 1, "bytecode_lines": 52, "line_bias": 46, "file_name_repaired": 2}, {

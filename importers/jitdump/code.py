@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.importers.jitdump.declared import DeclaringFiles
 from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, SourceLocation
 from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
@@ -198,10 +199,10 @@ def _bases(dump: Dump, trace: TraceBuilder, texts: SourceTexts, names: Sequence[
     known: dict[Tier | None, int] = {None: -1}
     categories = {name: add_category(trace, name) for name in dict.fromkeys(name.category for name in names)}
     known_bases: dict[tuple[str, str, int], Base] = {}
-    first_files = dump.lines.first_files
+    files = DeclaringFiles(dump.lines)
     rows: list[Base] = []
     for load, name in zip(dump.loads, names, strict=True):
-        file = name.file or (first_files[load.lines] if load.lines >= 0 else "")
+        file = name.file or files.of(load.name, name.category, load.lines)
         # Where a text is embedded, which one holds depends on the load.
         again = (load.name, file, load.tier) if load.inlines is None and not dump.sources else None
         base = known_bases.get(again) if again is not None else None
@@ -229,8 +230,8 @@ def _recorded_tier(trace: TraceBuilder, tier: TierRecord) -> int:
 
 
 def _function(load: Load, name: Name, file: str) -> Function:
-    """Returns the function as the inline records name it, else as the load does; file: of the name, or the line table's
-    first."""
+    """Returns the function as the inline records name it, else as the load does; file: of the name, or the one that
+    `DeclaringFiles` tells."""
     if load.inlines is not None:
         stacks = (load.inlines.stack_at(offset) for offset in load.inlines.boundaries())
         outermost = next((stack[0].function for stack in stacks if stack), None)
