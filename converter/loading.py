@@ -6,14 +6,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traceferry import registry
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.common.units import format_duration
+from traceferry.files.answers import MACHINE, Keeping
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, limit_of
 from traceferry.files.named_files import is_inside, open_named
+from traceferry.files.pack import inputs_of, packed_source, unpacked_source
 from traceferry.files.source import Source, open_source, paths_beside
 from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Reading
@@ -34,8 +36,9 @@ def load_inputs(
     options: LoadOptions,
     find_symbols: FindSymbols | None,
     bring: Callable[[str, Report], None] | None,
+    keeping: Keeping | None = None,
 ) -> Trace:
-    """Returns all of the inputs as one trace. The parameters are those of `load`."""
+    """Returns all of the inputs as one trace. The parameters are those of `load`; keeping: gets what a pack needs."""
     given = _as_list(inputs)
     paths = _distinct(given)
     if not paths:
@@ -43,7 +46,9 @@ def load_inputs(
     limit = limit_of(options.decompress_limit)
     trace = TraceBuilder()
     bring_here = None if bring is None else lambda name: bring(name, trace.report)
-    sources = [replace(open_source(path, limit), bring=bring_here) for path in paths]
+    sources = [replace(one, bring=bring_here) for path in paths for one in inputs_of(open_source(path, limit))]
+    if keeping is not None:
+        sources = [_kept(one, keeping) for one in sources]
     context = _context(_as_list(symbols), options, limit, find_symbols)
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     try:
@@ -62,6 +67,14 @@ def load_inputs(
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
     return trace.done()
+
+
+def _kept(source: Source, keeping: Keeping) -> Source:
+    """Returns an input whose answers are kept. Raises UsageError for one of a pack."""
+    if source.answers.is_kept:
+        raise UsageError(f"{source.path}: it is of a pack, which holds what is found for it already")
+    keeping.inputs.append(kept := replace(source, answers=keeping.of(source.path)))
+    return kept
 
 
 def narrowed(trace: Trace, options: LoadOptions) -> Trace:
@@ -212,12 +225,32 @@ def companions(
         if name in given:
             continue
         given.add(name)
-        source = _first_valid(_candidates(companion.path, sources, folders), companion, report, limit)
+        source = _companion(companion, sources, folders, report, limit)
         if source is None:
             report.note("companion_missing", where=companion.path, detail=companion.path)
         else:
             found.append(source)
     return found
+
+
+def _companion(
+    companion: Companion, sources: Sequence[Source], folders: Sequence[str], report: Report, limit: Limit
+) -> Source | None:
+    """Returns the file, of a pack if one of the inputs is of one that has it."""
+    key = f"companion {companion.format} {companion.path}"
+    all_answers = [source.answers.of("") for source in sources] or [MACHINE]
+    answers = next((one for one in all_answers if one.knows(key)), all_answers[0])
+
+    def find() -> Source | None:
+        found = _first_valid(_candidates(companion.path, sources, folders), companion, report, limit)
+        return replace(found, answers=answers.of(found.path)) if found is not None and answers.keeps else found
+
+    def unpacked(value: Any) -> Source | None:
+        if value is not None:
+            return unpacked_source(value, answers, limit)
+        return _first_valid(paths_beside((), folders, Path(companion.path).name), companion, report, limit)
+
+    return answers.ask(key, report, find, lambda found: packed_source(found) if found is not None else None, unpacked)
 
 
 def _candidates(recorded: str, sources: Sequence[Source], folders: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -83,6 +84,7 @@ KINDS: dict[str, Kind] = {
     "event_time_guessed": Kind("info", "events without a usable time stamp get the time of the preceding record",
         "some versions of the recorder never store the time of an event"),
     # samples and jitted code
+    "pack_incomplete": Kind("loss", "the pack lacks what is found here: it cannot be written as packs have it"),
     "companion_missing": Kind("loss", "a file that the recording refers to was not found",
         "put it next to the recording, or give it as another input; without it, its functions have no names"),
     "beside_refused": Kind("loss",
@@ -323,6 +325,8 @@ class Problems:
 
 
 Notes = dict[tuple[str, str], tuple[int, int | None, str, str | None]]
+# The arguments of `Report.note`.
+Note = tuple[str, int, int | None, str, str, str | None]
 
 
 class Report:
@@ -341,6 +345,7 @@ class Report:
         self._base = base
         self._first: Notes | None = None
         self._notes: Notes = {}
+        self._records: list[list[Note]] = []
         if base is not None:
             self._first = base._notes if base._first is None else base._first
             self._notes |= self._first
@@ -374,12 +379,25 @@ class Report:
         """
         if kind not in KINDS:
             raise KeyError(f"undeclared kind of issue: {kind}")
+        for record in self._records:
+            record.append((kind, count, offset, where, encodable(detail), advice))
         if count > 0:
             self._notes[kind, where] = (count, offset, encodable(detail), advice)
         else:
             self._notes.pop((kind, where), None)
         if self._base is not None:
             self._base.note(kind, count, offset=offset, where=where, detail=detail, advice=advice)
+
+    @contextmanager
+    def recorded(self) -> Iterator[list[Note]]:
+        """Gives what is noted inside, in its order."""
+        record: list[Note] = []
+        self._records.append(record)
+        try:
+            yield record
+        finally:
+            # By identity: two records can be equal.
+            self._records = [one for one in self._records if one is not record]
 
     def places(self, *kinds: str) -> set[str]:
         """Returns the places of these kinds of issues."""

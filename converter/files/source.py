@@ -18,6 +18,7 @@ from typing import BinaryIO
 from traceferry.common.errors import ExhaustedError, FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.common.shown_text import shown
+from traceferry.files.answers import MACHINE, Answers
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, decompress, is_compressed
 
 # Linux 5.14; the module mmap does not name it.
@@ -43,7 +44,8 @@ class Source:
     path: as the user named it ("-" for standard input); data: the bytes, read-only, decompressed; damage: what is wrong
     with the compression, or ""; limited: how far it was decompressed if a limit was reached, or ""; parts: where the
     input is a folder, its numbered files: data.0...; limit: for what is compressed inside; bring: copies the file of a
-    name, if there is one, from where the input comes from to where it is, None where these are the same.
+    name, if there is one, from where the input comes from to where it is, None where these are the same; answers: to
+    what is asked about the machine on which it was made.
     """
 
     path: str
@@ -53,6 +55,7 @@ class Source:
     parts: tuple[memoryview, ...] = field(default=(), repr=False)
     limit: Limit = DEFAULT_LIMIT
     bring: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+    answers: Answers = field(default=MACHINE, repr=False, compare=False)
 
     def prefetch(self, start: int = 0, end: int | None = None) -> None:
         """Announces that these bytes are read next. A mapped file's pages then come at once instead of one by one."""
@@ -165,7 +168,7 @@ def paths_beside(sources: Iterable[Source], folders: Sequence[str], name: str) -
     """Yields (path, what the user has named there) of a file that belongs to recordings: beside these, then in the
     folders of symbols."""
     for source in sources:
-        if source.path != "-":
+        if source.path != "-" and not source.answers.is_kept:
             if source.bring is not None:
                 source.bring(name)
             yield str(Path(source.path).parent / name), source.path

@@ -61,6 +61,11 @@ class DebugFiles:
         self._limit = limit
         self._server = server
 
+    @property
+    def can_download(self) -> bool:
+        """Whether the user names a server."""
+        return self._server is not None
+
     def debug_file(self, binary: Binary, path: str, name: str) -> Binary | None:
         """Returns the file with the debug information of a binary that has none itself. path: of the binary, as
         recorded; name: of the library, for the report."""

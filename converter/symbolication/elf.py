@@ -22,6 +22,7 @@ from traceferry.symbolication.interface import (
     Answer,
     Frames,
     Function,
+    Symbols,
     frames_of,
     line_number,
     look_up,
@@ -196,6 +197,15 @@ class ElfSymbols:
         # Of a function without frames the index is that of another, or outside.
         outermost = np.append(found.name, np.int32(-1))[np.where(is_start, found.first[1:] - 1, len(found.name))]
         return [found.texts[name] if name >= 0 else "" for name in outermost.tolist()]
+
+
+def named_functions(symbols: Symbols) -> list[Function]:
+    """Returns the functions; of several names of one, the one that look-ups in the file itself give."""
+    functions = list(symbols.functions())
+    if not isinstance(symbols, ElfSymbols):
+        return functions
+    names = symbols.names_at(np.array([function.start for function in functions], np.uint64))
+    return [function._replace(name=name or function.name) for function, name in zip(functions, names, strict=True)]
 
 
 @cache

@@ -38,10 +38,10 @@ class _Section(NamedTuple):
     size: int
 
 
-def skeleton_of(binary: Binary) -> bytes:
-    """Returns an ELF file with the header, loaded segments, build id, call-frame information and PLT addresses of this
-    one. Offsets of segments are those in the original file. The same file gives the same bytes. Raises
-    FormatError if one of these cannot be read."""
+def skeleton_of(binary: Binary, with_frames: bool = True) -> bytes:
+    """Returns an ELF file with the header, loaded segments, build id, call-frame information (with_frames) and PLT
+    addresses of this one. Offsets of segments are those in the original file. The same file gives the same bytes.
+    Raises FormatError if one of these cannot be read."""
     order, word = "<" if binary.little_endian else ">", binary.word_size
     form = order + HEADERS[word]
     header = list(struct.unpack_from(form, binary.data, IDENT_SIZE))
@@ -51,7 +51,7 @@ def skeleton_of(binary: Binary) -> bytes:
     kept = [bytes(binary.data[at : at + header[PHENTSIZE]]) for at, segment in entries if segment.type in KEPT]
     if len(kept) >= PN_XNUM:
         raise FormatError(f"{binary.name}: {len(kept)} loaded segments")
-    sections = [_Section("", 0, 0, b"", 0), *_sections(binary, order)]
+    sections = [_Section("", 0, 0, b"", 0), *_sections(binary, order, with_frames)]
     names = b"".join(section.name.encode() + b"\0" for section in sections) + b".shstrtab\0"
     sections.append(_Section(".shstrtab", SHT_STRTAB, 0, names, len(names)))
     data = bytearray(n_header) + b"".join(kept)
@@ -73,7 +73,7 @@ def skeleton_of(binary: Binary) -> bytes:
     return bytes(data + table)
 
 
-def _sections(binary: Binary, order: str) -> list[_Section]:
+def _sections(binary: Binary, order: str, with_frames: bool) -> list[_Section]:
     """Returns the sections of a skeleton, without those that the file does not have."""
     sections = []
     if binary.build_id:
@@ -82,7 +82,7 @@ def _sections(binary: Binary, order: str) -> list[_Section]:
         sections.append(_Section(".note.gnu.build-id", SHT_NOTE, 0, note, len(note)))
     frames = {".eh_frame": eh_frame_of(binary), ".debug_frame": section_of(binary, ".debug_frame")}
     for name, found in frames.items():
-        if found is not None:
+        if found is not None and with_frames:
             content = bytes(found[0])
             sections.append(_Section(name, SHT_PROGBITS, found[1], content, len(content)))
     for name in PLT_SECTIONS:

@@ -7,8 +7,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from traceferry.common.report import Report
+from traceferry.files.answers import Blob, checked
 from traceferry.files.named_files import is_inside, read_named
 from traceferry.files.source_files import MAX_TEXT, local_path, real_file, text_in_roots
 from traceferry.importers.jitdump.decode import Dump
@@ -60,9 +62,16 @@ class SourceTexts:
         read = trace.kept(self, self._read_at_load.copy)
         row = read.rows.get(path)
         if row is None:
-            text = self._text(trace.report, path, read) if self._folders or self._roots else None
+            text = self._text_of(trace.report, path, read)
             row = read.rows[path] = _add(trace, path, text)
         return row
+
+    def _text_of(self, report: Report, path: str, read: _Read) -> str | None:
+        """Returns the text of a pack, if the recording is of one that has it, else from the user's folders."""
+        answers, key = self._dump.source.answers, f"source {path}"
+        if not (self._folders or self._roots or answers.knows(key)):
+            return None
+        return answers.ask(key, report, lambda: self._text(report, path, read), _packed, _unpacked)
 
     def _text(self, report: Report, path: str, read: _Read) -> str | None:
         """Returns the text of the first of the candidates that lies in a folder of the user's, all links resolved."""
@@ -107,6 +116,14 @@ class SourceTexts:
             yield from (os.path.join(folder, local) for folder in self._folders)
         if self._dump.source.path != "-":
             yield str(Path(self._dump.source.path).parent / Path(local).name)
+
+
+def _packed(text: str | None) -> Any:
+    return Blob("source", text.encode("utf-8", "replace")) if text is not None else None
+
+
+def _unpacked(value: Any) -> str | None:
+    return bytes(checked(value, memoryview)).decode("utf-8", "replace") if value is not None else None
 
 
 def _add(trace: TraceBuilder, path: str, text: str | None) -> int:

@@ -6,9 +6,11 @@ import re
 import sys
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from traceferry.files.answers import Blob, checked
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.model import Array
 from traceferry.symbolication.build_id import build_id_in
@@ -59,6 +61,8 @@ class KernelSymbols:
         self._address, self._name_at, self._end = address[order], line_at[order] + width + 3, line_end[order]
         self._of_module = of_module[order]
         self._tables: dict[str, tuple[Array, Array]] = {}
+        self._asked: set[int] = set()
+        self._named: set[str] = set()
 
     @property
     def is_empty(self) -> bool:
@@ -67,8 +71,21 @@ class KernelSymbols:
 
     def address_of(self, name: str) -> int | None:
         """Returns the address of a symbol of the kernel itself."""
+        self._named.add(name)
         found = re.search(rb"^([0-9a-f]+) [tTwW] %s$" % re.escape(name.encode()), self._text, re.MULTILINE)
         return int(found[1], 16) if found else None
+
+    def used(self) -> bytes:
+        """Returns the lines that answer what was asked so far: all of the addresses that were found; where there are
+        none, the first, which says that addresses are not hidden."""
+        asked = np.array(sorted(self._asked), np.uint64)
+        is_used = np.isin(self._address, asked)
+        is_used[:1] |= not is_used.any()
+        ends = self._end[is_used].tolist()
+        lines = [self._text[self._text.rfind(b"\n", 0, end) + 1 : end] for end in ends]
+        for name in sorted(self._named):
+            lines += re.findall(rb"^[0-9a-f]+ [tTwW] %s$" % re.escape(name.encode()), self._text, re.MULTILINE)
+        return b"".join(line + b"\n" for line in dict.fromkeys(lines))
 
     def lookup(self, module: str, addresses: Array) -> list[tuple[int, str]]:
         """Returns (start, name) of the last function of the module that starts at or before each address, (0, "")
@@ -76,6 +93,7 @@ class KernelSymbols:
         itself."""
         starts, rows = self._table(module)
         nth = np.searchsorted(starts, addresses, "right") - 1
+        self._asked.update(starts[nth[nth >= 0]].tolist())
         found = ((int(starts[n]), self._name(int(rows[n]))) if n >= 0 else (0, "") for n in nth.tolist())
         return [(start, name) if name else (0, "") for start, name in found]
 
@@ -110,6 +128,14 @@ class KernelSymbols:
 
     def _words(self, row: int) -> list[str]:
         return self._text[self._name_at[row] : self._end[row]].decode("ascii", "replace").split()
+
+
+def packed_kernel(kernel: KernelSymbols | None) -> Any:
+    return Blob("kallsyms", kernel.used()) if kernel is not None else None
+
+
+def unpacked_kernel(value: Any) -> KernelSymbols | None:
+    return KernelSymbols(bytes(checked(value, memoryview))) if value is not None else None
 
 
 def _hex(data: Array, at: Array, width: int) -> Array:

@@ -71,7 +71,8 @@ def _add_recording(
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
     if main is not None:
         trace.sampling = sampling_of(main)
-    natives = Natives(trace, context, recording, source, written_at(source))
+    recorded_at = source.answers.ask("written", report, lambda: written_at(source), unpacked=float)
+    natives = Natives(trace, context, recording, source, recorded_at)
     programs = Programs(recording)
     map_files = MapFiles(source, recording, context, report)
     memory = Memory(recording, trace, natives, programs, offset_ns, map_files)

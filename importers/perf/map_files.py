@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from traceferry.common.report import Report
+from traceferry.files.answers import Blob, checked
 from traceferry.files.named_files import read_named
 from traceferry.files.source import Source, paths_beside
 from traceferry.importers.perf.recording import Recording
@@ -48,9 +50,13 @@ class MapFiles:
         self._trees = [f"{root.rstrip(os.sep)}{FOLDER}" for root in context.sysroots]
         self._own = [FOLDER] if hostname and hostname == platform.node() else []
         self._report = report
+        self._answers = source.answers
 
     def of(self, pid: int) -> MapFile | None:
         """Returns the file of a process."""
+        return self._answers.ask(f"map {pid}", self._report, lambda: self._find(pid), _packed, _unpacked)
+
+    def _find(self, pid: int) -> MapFile | None:
         name = f"perf-{pid}.map"
         places = list(paths_beside([self._source], self._folders, name))
         places += [(f"{folder}/{name}", folder) for folder in self._trees]
@@ -71,6 +77,9 @@ class MapFiles:
     def note_others(self, pids: Iterable[int], nameless: Mapping[int, Array]) -> None:
         """Tells of files of other numbers that list addresses for which no name was found. nameless: these (uint64) of
         each process. In a container, processes have numbers of their own."""
+        self._answers.ask("other maps", self._report, lambda: self._note_others(pids, nameless))
+
+    def _note_others(self, pids: Iterable[int], nameless: Mapping[int, Array]) -> None:
         known = {f"perf-{pid}.map" for pid in pids}
         for path, beside in self._others(known) if nameless else ():
             text = read_named(path, Report(), at_most=MAX_OTHER_SIZE, beside=beside)
@@ -95,6 +104,20 @@ class MapFiles:
                 continue
             found += [(f"{folder}/{name}", beside) for name in names]
         return found[:MAX_OTHERS]
+
+
+def _packed(found: MapFile | None) -> Any:
+    if found is None:
+        return None
+    text = found.text.encode("utf-8", "replace")
+    return {"path": found.path, "written_ns": found.written_ns, "text": Blob(Path(found.path).name, text)}
+
+
+def _unpacked(value: Any) -> MapFile | None:
+    if value is None:
+        return None
+    text = bytes(checked(value["text"], memoryview)).decode("utf-8", "replace")
+    return MapFile(checked(value["path"], str), text, checked(value["written_ns"], int))
 
 
 def read_map_file(text: str) -> Iterator[tuple[int, int, str]]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.common.report import Report
+from traceferry.files.answers import MACHINE, checked
 from traceferry.files.named_files import open_named
 from traceferry.files.source import Source, paths_beside
 from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
-from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
+from traceferry.importers.perf.recording import JITTED_OBJECT, Features, Mmap, Recording
 from traceferry.model import Array, TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import (
@@ -37,8 +38,10 @@ from traceferry.unwinding.functions import function_ranges
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
     from traceferry.symbolication.choose import SymbolIndex
-    from traceferry.symbolication.interface import Symbols
+    from traceferry.symbolication.interface import Frames, Symbols
     from traceferry.symbolication.libraries import LibraryFile
+
+One = TypeVar("One")
 
 KERNEL = "[kernel.kallsyms]"
 # What perf puts behind that name: a symbol, whose address is the mapping's page offset.
@@ -72,7 +75,8 @@ class Library:
     """A mapped file. number: its place in Natives.libraries; symbols: None where they are not available; binary: the
     file itself, debug: that with its debug information, None where they are not; differs: why the file that is here is
     not the recorded one, or ""; row: of the trace's libs, -1 until it is entered. n_asked, n_nameless: how many
-    addresses were looked up, and at how many of them nothing was found."""
+    addresses were looked up, and at how many of them nothing was found; keeps: whether `asked` keeps these (uint64, as
+    `addresses` says); not_called: those of functions that only their instructions tell."""
 
     number: int
     name: str
@@ -84,6 +88,9 @@ class Library:
     row: int = -1
     n_asked: int = 0
     n_nameless: int = 0
+    keeps: bool = False
+    asked: list[Array] = field(default_factory=list)
+    not_called: set[int] = field(default_factory=set)
 
     @property
     def is_jitted_object(self) -> bool:
@@ -127,12 +134,17 @@ class Library:
     def _is_not_called(self, address: int) -> bool:
         """Returns whether nothing calls it, by its instructions: files without a symbol table do not name it."""
         codes = NOT_CALLED_CODE.get(self.binary.machine, ()) if self.binary is not None else ()
-        return self.binary is not None and any(self.binary.code(address, len(code)) == code for code in codes)
+        found = self.binary is not None and any(self.binary.code(address, len(code)) == code for code in codes)
+        if found:
+            self.not_called.add(address)
+        return found
 
     def _lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
         """addresses: uint64, relative to the lowest that is loaded."""
         if self.symbols is None or not len(addresses):
             return [([], 0)] * len(addresses)
+        if self.keeps:
+            self.asked.append(addresses)
         found = self.file.lookup(addresses)
         frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found, demangle)]
         first = found.first.tolist()
@@ -162,6 +174,38 @@ def _outermost(symbols: Symbols, addresses: Array, demangle: Demangler) -> list[
 def is_kernel(mapped: Mmap) -> bool:
     """Whether the kernel itself is mapped there, and no module."""
     return mapped.path == KERNEL or mapped.path.removeprefix(KERNEL) in KERNEL_REFERENCES
+
+
+def _is_this_system(features: Features) -> tuple[bool, bool]:
+    """Returns whether this machine was recorded, and whether it runs the same release of the kernel."""
+    is_machine = bool(features.hostname) and features.hostname == platform.node()
+    return is_machine, is_machine and features.os_release == platform.release()
+
+
+def _own_vdso_id() -> str:
+    return build_id_of(memoryview(vdso.own_vdso()))
+
+
+def _text(value: Any) -> str:
+    return checked(value, str)
+
+
+def _two(kind: type[One]) -> Callable[[Any], tuple[One, One]]:
+    """Returns what checks an answer of two values."""
+
+    def unpacked(value: Any) -> tuple[One, One]:
+        first, second = (checked(one, kind) for one in value)
+        return first, second
+
+    return unpacked
+
+
+def _names_elsewhere(library: Library) -> tuple[str, str]:
+    """Returns (the name of a library's debug file, the package that has it), "" where they are not known."""
+    assert library.symbols is not None
+    link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
+    is_wanted = library.n_nameless >= MANY_NAMELESS and library.debug is None
+    return link.name if link is not None else "", debug_package(library.symbols.path) if is_wanted else ""
 
 
 # The file at a recorded path; why it is another one than was recorded, or "".
@@ -197,8 +241,11 @@ class Natives:
         self._debug_files = context.debug_files(trace.report)
         self._n_nameless_in_kernel = 0
         self._recorded_at = features.clock_data[1] / 1e9 if features.clock_data is not None else recorded_at
-        self._is_this_machine = bool(features.hostname) and features.hostname == platform.node()
-        self._is_this_system = self._is_this_machine and features.os_release == platform.release()
+        self._answers = beside.answers if beside is not None else MACHINE
+        self._unwinds = bool(np.any(recording.samples.user_at >= 0))
+        self._is_this_machine, self._is_this_system = self._answers.ask(
+            "this machine", trace.report, partial(_is_this_system, features), unpacked=_two(bool)
+        )
 
     def library_of(self, mapped: Mmap) -> Library:
         path = mapped.path
@@ -209,7 +256,7 @@ class Natives:
         build_id = mapped.build_id or self._features.build_ids.get(listed, "") or self._vdso_build_id(mapped)
         library = self._library_of.get((path, build_id))
         if library is None:
-            library = Library(len(self.libraries), Path(path).name, build_id, None, None)
+            library = Library(len(self.libraries), Path(path).name, build_id, None, None, keeps=self._answers.keeps)
             self._library_of[path, build_id] = library
             self.libraries.append(library)
             if path == vdso.PATH or not path.startswith("["):
@@ -239,9 +286,10 @@ class Natives:
             why = "the file was not found" if library.build_id else "no build id is recorded"
             report.note("names_missing", n, where=where, detail=f"{counts}: {why}")
             return
-        link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
-        apart = f"; its debug file is called {link.name}" if link is not None else ""
-        package = debug_package(library.symbols.path) if n >= MANY_NAMELESS and library.debug is None else ""
+        link, package = self._answers.ask(
+            f"names of {where}", report, partial(_names_elsewhere, library), unpacked=_two(str)
+        )
+        apart = f"; its debug file is called {link}" if link else ""
         advice = f"apt install {package}, or --debuginfod, gives them names" if package else None
         report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}", advice=advice)
 
@@ -281,6 +329,11 @@ class Natives:
     @cached_property
     def _kernel(self) -> KernelSymbols | None:
         """Returns the symbols of the kernel that runs here, if it is the one that was recorded."""
+        return self._answers.ask(
+            "kernel", self._trace.report, self._running_kernel, kallsyms.packed_kernel, kallsyms.unpacked_kernel
+        )
+
+    def _running_kernel(self) -> KernelSymbols | None:
         try:
             if self._is_this_machine and self._is_this_kernel:
                 self._trace.report.note("files_read", where=str(kallsyms.KALLSYMS), detail=str(kallsyms.KALLSYMS))
@@ -307,6 +360,9 @@ class Natives:
     def _is_this_kernel(self) -> bool:
         """Whether a kernel of the recorded build runs here. Where no build id is recorded, that of the recorded release
         on the recorded machine is taken for it, which is reported unless --sysroot / says so."""
+        return self._answers.ask("this kernel", self._trace.report, self._is_running_kernel, unpacked=bool)
+
+    def _is_running_kernel(self) -> bool:
         recorded = self._kernel_build_id
         try:
             if recorded:
@@ -329,7 +385,7 @@ class Natives:
         which is another."""
         if mapped.path != vdso.PATH or mapped.start < 1 << 32 or not self._is_this_kernel:
             return ""
-        return build_id_of(memoryview(vdso.own_vdso()))
+        return self._answers.ask("vdso", self._trace.report, _own_vdso_id, unpacked=_text)
 
     @cached_property
     def _kernel_shift(self) -> int:
@@ -357,8 +413,57 @@ class Natives:
         self._n_entered = max(self._n_entered, n)
 
     def _find(self, mapped: Mmap, path: str, library: Library) -> None:
-        """Finds what names the file's code, and the file. The user's files come first, then what can be found; where no
-        build id is recorded, after that of the recorded path, if a JIT compiler's code is in it."""
+        """Finds what names the file's code, and the file: in the pack, if the recording is of one."""
+        key = f"library {path} {library.build_id}"
+        self._answers.ask(
+            key,
+            self._trace.report,
+            partial(self._find_here, mapped, path, library),
+            lambda _: self._packed(library),
+            partial(self._find_in_pack, mapped, path, library),
+        )
+
+    def _packed(self, library: Library) -> Any:
+        """Returns a library as a pack holds it: what the recording needs of it."""
+        from traceferry.unwinding.packed import Used, packed_binary, packed_symbols
+
+        symbols, binary = library.symbols, library.binary
+        value: dict[str, Any] = {"name": library.name, "build_id": library.build_id, "differs": library.differs}
+        value |= {"n_asked": library.n_asked, "symbols": None, "binary": None, "debug": None}
+        if symbols is not None:
+            base = np.uint64(symbols.base)
+
+            def lookup(addresses: Array) -> Frames:
+                found = library.file.lookup(addresses - base)
+                return replace(found, start=np.where(np.diff(found.first) > 0, found.start + base, found.start))
+
+            asked = [addresses + base for addresses in library.asked]
+            big = binary is not None and not binary.little_endian
+            frames = self._unwinds or library.n_nameless > 0
+            value["symbols"] = packed_symbols(Used(symbols, lookup, asked, self._answers.keeps_whole), big)
+            value["binary"] = packed_binary(binary, sorted(library.not_called), frames)
+            value["debug"] = packed_binary(library.debug, (), frames)
+        return value
+
+    def _find_in_pack(self, mapped: Mmap, path: str, library: Library, value: Any) -> None:
+        """Takes what a pack has of a library. Symbols of the user's come first, and what the pack lacks is searched
+        where the user says."""
+        from traceferry.unwinding.packed import PackedSymbols, unpacked_binary
+
+        library.differs = checked(value["differs"], str)
+        has_more = bool(self._sources or self._folders or self._sysroots or self._debug_files.can_download)
+        if value["symbols"] is None:
+            if has_more or self._find_symbols is not None:
+                self._find_here(mapped, path, library)
+            return
+        given, _ = self._given_for(library.name, library.build_id) if self._sources else (None, "")
+        library.symbols = given.symbols if given is not None else PackedSymbols(value["symbols"])
+        library.binary, library.debug = unpacked_binary(value["binary"]), unpacked_binary(value["debug"])
+
+    def _find_here(self, mapped: Mmap, path: str, library: Library) -> None:
+        """Finds what names the file's code, and the file, on this machine. The user's files come first, then what
+        can be found; where no build id is recorded, after that of the recorded path, if a JIT compiler's code is in
+        it."""
         name, build_id = library.name, library.build_id
         is_jitted = not build_id and library.is_jitted_object
         source, differs = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceferry.common.shown_text import encodable
+from traceferry.files.answers import Answers
 from traceferry.files.source import Source
 from traceferry.importers.xray.functions import Object, intern_frames, number_objects, resolve
 from traceferry.importers.xray.layout import Function
 from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog
+from traceferry.importers.xray.packed import asked, packed_objects, unpacked_objects
 from traceferry.model import (
     ARGUMENTS,
     LEAVE,
@@ -72,7 +74,9 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
     """Adds the logs, one or several files of one recording, to the trace."""
     for log in logs:
         log.problems.note(trace.report, log.name)
-    objects = number_objects(symbols) if symbols else []
+    objects = sources[0].answers.ask(
+        "program", trace.report, lambda: _objects(symbols, sources[0].answers), packed_objects, unpacked_objects
+    )
     for log in logs:
         _assign_frames(trace, log, objects)
     _keep_files(trace, objects)
@@ -86,6 +90,11 @@ def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[S
         trace.inputs.append(Input(encodable(Path(source.path).name), "xray", f"{mode} {version}", "LLVM XRay"))
         _add_processes(trace, log, rate, end_ts, program or _program_of(source.name))
     _describe(trace, logs, objects)
+
+
+def _objects(symbols: Sequence[Symbols], answers: Answers) -> list[Object]:
+    found = number_objects(symbols) if symbols else []
+    return [asked(one, answers.keeps_whole) for one in found] if answers.keeps else found
 
 
 def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:

@@ -13,7 +13,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from traceferry.apps.cli import aggregate, check, compare, completion, convert, dump, formats, info, symbols, view
+from traceferry.apps.cli import (
+    aggregate,
+    check,
+    compare,
+    completion,
+    convert,
+    dump,
+    formats,
+    info,
+    pack,
+    symbols,
+    view,
+)
 from traceferry.apps.cli.options import DONE, FAILED, with_values
 from traceferry.apps.cli.termination import Terminated, terminable
 from traceferry.common.errors import FormatError, UsageError, within_limits
@@ -26,6 +38,7 @@ COMMANDS = {
     "compare": (compare, "show what changed between recordings, and fail if it is slower"),
     "aggregate": (aggregate, "add up many recordings: tables to query, or one profile of all"),
     "check": (check, "check that a recording is complete and gives a valid trace"),
+    "pack": (pack, "put a recording into one file with what is found for it, to read elsewhere"),
     "dump": (dump, "print the records of a recording"),
     "symbols": (symbols, "make a GSYM file, look up addresses, compare symbols"),
     "formats": (formats, "list the formats"),

@@ -32,6 +32,7 @@ def add_to(dump: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from traceferry.files.decompress import limit_of
+    from traceferry.files.pack import inputs_of
     from traceferry.files.source import open_source
 
     if arguments.model:
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         return options.DONE
     if arguments.input is None:
         raise UsageError("dump needs an input, or --model")
-    source = open_source(arguments.input, limit_of(arguments.decompress_limit))
+    source = inputs_of(open_source(arguments.input, limit_of(arguments.decompress_limit)))[0]
     importer = registry.importer_named(arguments.format) if arguments.format else registry.detect(source)
     for line in islice(importer.module.dump(source, arguments.offset), arguments.limit):
         print(shown(line))

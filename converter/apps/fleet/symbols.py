@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.places import NOT_THERE, SymbolFile, here, is_of_storage, symbol_index
 from traceferry.common.errors import FormatError, UsageError
@@ -23,17 +21,15 @@ from traceferry.common.report import Report
 from traceferry.files.source import Source, open_source
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import GSYM_MAGICS, SymbolIndex, open_symbols
-from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.elf import ElfSymbols, named_functions
 from traceferry.symbolication.gsym import writer
 from traceferry.symbolication.gsym.reader import Gsym
-from traceferry.symbolication.interface import FoundSymbols, Function, Symbols
+from traceferry.symbolication.interface import FoundSymbols, Symbols
 from traceferry.unwinding.skeleton import Skeleton, skeleton_of
 
 # Opened libraries that a worker keeps: how many, and how many bytes of them.
 MAX_OPEN = 256
 MAX_BYTES = 1 << 29
-# Longer build ids do not fit into version 1.
-VERSIONS = (1, 2)
 HEX = frozenset("0123456789abcdef")
 
 Note = tuple[str, int, int | None, str]  # of the report: kind, count, offset, detail
@@ -213,25 +209,11 @@ def _convert(symbols: Symbols, source: Source, made: Path) -> None:
     if bytes(source.data[: len(GSYM_MAGICS[0])]) in GSYM_MAGICS:
         made.write_bytes(source.data)
         return
-    functions, uuid = _functions(symbols), bytes.fromhex(symbols.build_id)
     big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
-    for version in VERSIONS:
-        try:
-            with made.open("wb") as out:
-                writer.write(out, functions, uuid=uuid, base=symbols.base, version=version, big=big)
-            return
-        except UsageError:
-            if version == VERSIONS[-1]:
-                raise
-
-
-def _functions(symbols: Symbols) -> list[Function]:
-    """Returns the functions; of several names of one, the one that look-ups in the file itself give."""
-    functions = list(symbols.functions())
-    if not isinstance(symbols, ElfSymbols):
-        return functions
-    names = symbols.names_at(np.array([function.start for function in functions], np.uint64))
-    return [function._replace(name=name or function.name) for function, name in zip(functions, names, strict=True)]
+    with made.open("wb") as out:
+        writer.write_fitting(
+            out, named_functions(symbols), uuid=bytes.fromhex(symbols.build_id), base=symbols.base, big=big
+        )
 
 
 # ---------------------------------------------------------------- what GSYM does not hold

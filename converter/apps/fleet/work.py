@@ -33,6 +33,7 @@ from traceferry.common.errors import ExhaustedError, FormatError, UsageError, wi
 from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, limit_of
+from traceferry.files.pack import is_pack
 from traceferry.files.source import is_recording_folder, open_source
 from traceferry.model import Trace, sums
 from traceferry.reading import LoadOptions
@@ -319,7 +320,8 @@ def _is_folder(url: str) -> bool:
 def _has_build_ids(recording: Path, format_name: str | None) -> bool:
     if format_name is not None:
         return registry.importer_named(format_name).finds_symbols
-    return registry.detect(open_source(str(recording), limit_of(registry.HEAD_SIZE))).finds_symbols
+    source = open_source(str(recording), limit_of(registry.HEAD_SIZE))
+    return is_pack(source.data) or registry.detect(source).finds_symbols
 
 
 # The stores of all recordings that this process reads.

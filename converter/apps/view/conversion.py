@@ -20,6 +20,7 @@ from traceferry.apps.view.viewers import FIREFOX, PERFETTO, VIEWERS, Viewer
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import decompress, is_compressed
+from traceferry.files.pack import is_pack
 from traceferry.files.source import Source, await_bytes, opened, told_while_waiting
 from traceferry.model import Trace
 
@@ -73,7 +74,9 @@ def is_recording(path: str) -> bool:
     if os.path.isdir(path):
         return True
     head = Source(path, memoryview(_head(path)))
-    return any(importer.module.sniff(head.data[: registry.HEAD_SIZE]) for importer in registry.IMPORTERS)
+    return is_pack(head.data) or any(
+        importer.module.sniff(head.data[: registry.HEAD_SIZE]) for importer in registry.IMPORTERS
+    )
 
 
 def viewer_of_file(path: str) -> Viewer:

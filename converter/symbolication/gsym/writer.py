@@ -5,11 +5,13 @@ The same functions give the same bytes.
 
 from __future__ import annotations
 
+import io
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import BinaryIO
 
 from traceferry.common.errors import UsageError
 from traceferry.files.output import Sink
@@ -30,6 +32,8 @@ from traceferry.symbolication.ranges import holder, merged
 
 # ---------------------------------------------------------------- layout
 
+# Longer build ids do not fit into version 1.
+VERSIONS = (1, 2)
 MAX_V1 = 1 << 32  # bytes: offsets have 32 bits
 
 LINE_END = 0
@@ -82,6 +86,21 @@ def write(
     file = file_of(version, order, base, uuid, offsets, infos)
     out.write(file)
     return Written(len(kept), len(given) - len(fitting), len(file))
+
+
+def write_fitting(
+    out: io.BytesIO | BinaryIO, functions: Iterable[Function], *, uuid: bytes, base: int, big: bool
+) -> None:
+    """Writes the oldest version that holds the functions: see `write`. Raises UsageError if none does."""
+    given = list(functions)
+    for version in VERSIONS:
+        try:
+            out.seek(0)
+            write(out, given, uuid=uuid, base=base, version=version, big=big)
+            return
+        except UsageError:
+            if version == VERSIONS[-1]:
+                raise
 
 
 def distinct(functions: Iterable[Function]) -> list[Function]:

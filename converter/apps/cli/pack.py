@@ -1,0 +1,65 @@
+"""The command `pack`: a recording, and what is found for it here, in one file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from traceferry.apps.cli import options
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import shown
+from traceferry.files.output import beside, check_distinct
+
+SUFFIX = ".tfpack"
+
+
+def add_to(pack: argparse.ArgumentParser) -> None:
+    options.explain(
+        pack,
+        "Puts recordings of one run into one file, with their jitdumps and map files, and what names their functions "
+        "and unwinds their stacks: of each binary only what the recordings use. All commands read that file on any "
+        "machine as the recordings are read on this one.",
+        examples=f"traceferry pack {options.RECORDING} -o app.tfpack\n"
+        f"traceferry pack {options.PROGRAM} -o app.tfpack\n"
+        f"traceferry pack {options.RECORDING} --embed-sources src -o app.tfpack\n"
+        "traceferry convert app.tfpack -o out.html",
+    )
+    options.add_input_options(pack)
+    pack.add_argument("-o", "--output", metavar="OUT", help="the pack (default: beside the first input)")
+    pack.add_argument(
+        "--whole", action="store_true", help="keep all functions of the binaries, not only those that are used"
+    )
+    pack.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    for option in ("range", "thread", "min_duration"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option.replace('_', '-')} does not work with pack: it keeps whole recordings")
+    if arguments.output is None and arguments.inputs[0] == "-":
+        raise UsageError("standard input needs an output: -o OUT")
+    from traceferry import packing
+
+    output = arguments.output or beside(arguments.inputs[0], SUFFIX)
+    check_distinct([output], arguments.inputs)
+    contents = packing.gather(
+        arguments.inputs,
+        symbols=arguments.symbols,
+        options=options.load_options(arguments),
+        whole=arguments.whole,
+    )
+    if not arguments.quiet:
+        for line in contents.missing:
+            _tell(f"not found: {line}")
+        for issue in contents.report:
+            print(issue.as_text(), file=sys.stderr)
+    n_bytes = packing.write(contents, output)
+    if not arguments.quiet:
+        for name, size in contents.sizes.items():
+            _tell(f"{size:>12,} bytes of {name}")
+        _tell(f"wrote {output}: {n_bytes:,} bytes")
+    return options.DONE
+
+
+def _tell(text: str) -> None:
+    print(shown(text), file=sys.stderr)
