@@ -9,14 +9,15 @@ import sysconfig
 ALLOWED = [os.path.realpath(path) for path in sys.argv[1].split(":")]
 OWN = [sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), *sysconfig.get_paths().values(), "/dev/null"]
 # What libraries of Python look at when they are imported.
-OF_PYTHON = ("/proc/cpuinfo", "/proc/sys", "/proc/meminfo", "/etc/localtime", "/sys/devices", "/sys/fs/cgroup", "/proc/self")
+OF_PYTHON = ("/proc/cpuinfo", "/proc/sys", "/proc/meminfo", "/etc/localtime", "/sys/devices", "/sys/fs/cgroup")
 
 
 def _is_allowed(path: object) -> bool:
     if not isinstance(path, (str, bytes)):
         return True
     real = os.path.realpath(os.fsdecode(path))
-    return any(real == one or real.startswith(one + os.sep) for one in (*ALLOWED, *map(os.path.realpath, OWN), *OF_PYTHON))
+    folders = (*ALLOWED, *map(os.path.realpath, OWN), *OF_PYTHON)
+    return any(real == one or real.startswith(one + os.sep) for one in folders)
 
 
 def _hide(event: str, arguments: tuple[object, ...]) -> None:

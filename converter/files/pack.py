@@ -67,13 +67,14 @@ def unpacked_source(value: Any, answers: Answers, limit: Limit) -> Source:
 def _members(source: Source) -> dict[str, memoryview]:
     """Returns the archive's files. Raises FormatError for anything else in it, names twice, and sizes beyond its
     end."""
-    data, at, members = source.data, 0, {}
+    data, at = source.data, 0
+    members: dict[str, memoryview] = {}
     while at + BLOCK <= len(data):
         block = bytes(data[at : at + BLOCK])
         if not any(block):
             return members
         try:
-            header = tarfile.TarInfo.frombuf(block, "utf-8", "strict")  # type: ignore[arg-type]
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         except (tarfile.HeaderError, ValueError, IndexError):
             raise FormatError("damaged pack: not a header of tar", at, path=source.path) from None
         begin, name = at + BLOCK, header.name
