@@ -24,7 +24,7 @@ KINDS_OF_PARTS = {
     "companion": "jitdumps",
     "library": "names",
     "program": "names",
-    "map": "perf maps",
+    "map": "map files",
     "kernel": "kernel symbols",
     "source": "sources",
 }
