@@ -182,6 +182,20 @@ def _is_this_system(features: Features) -> tuple[bool, bool]:
     return is_machine, is_machine and features.os_release == platform.release()
 
 
+def _packed_symbols(kept: Symbols | None) -> Any:
+    from traceferry.unwinding.packed import AskedSymbols, Used, packed_symbols
+
+    if not isinstance(kept, AskedSymbols):
+        return None
+    return packed_symbols(Used(kept.symbols, kept.symbols.lookup, kept.asked, kept.whole), big=False)
+
+
+def _unpacked_symbols(value: Any) -> Symbols | None:
+    from traceferry.unwinding.packed import PackedSymbols
+
+    return PackedSymbols(value) if value is not None else None
+
+
 def _own_vdso_id() -> str:
     return build_id_of(memoryview(vdso.own_vdso()))
 
@@ -318,13 +332,23 @@ class Natives:
     @cached_property
     def _kernel_beside(self) -> Symbols | None:
         """Returns the symbols of the recorded kernel that are beside the recording."""
+        return self._answers.ask(
+            "kernel beside", self._trace.report, self._find_kernel_beside, _packed_symbols, _unpacked_symbols
+        )
+
+    def _find_kernel_beside(self) -> Symbols | None:
         if not self._kernel_build_id:
             return None
         found, _ = self._symbols_beside(KERNEL, self._kernel_build_id)
-        if found is not None:
-            detail = f"{KERNEL}: {found.symbols.gives} of {found.symbols.path}"
-            self._trace.report.note("symbols_used", where=found.symbols.path, detail=detail)
-        return found.symbols if found is not None else None
+        if found is None:
+            return None
+        detail = f"{KERNEL}: {found.symbols.gives} of {found.symbols.path}"
+        self._trace.report.note("symbols_used", where=found.symbols.path, detail=detail)
+        if not self._answers.keeps:
+            return found.symbols
+        from traceferry.unwinding.packed import AskedSymbols
+
+        return AskedSymbols(found.symbols, self._answers.keeps_whole)
 
     @cached_property
     def _kernel(self) -> KernelSymbols | None:
