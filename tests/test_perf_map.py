@@ -428,7 +428,8 @@ def test_unknown_addresses_share_one_frame() -> None:
 
 
 @pytest.mark.parametrize(("mode", "wanted"), [
-    ("user", "libx.so+0x10"), ("kernel", "[unknown]"), ("guest", "[unknown]"), ("hypervisor", "[unknown]"),
+    ("user", "libx.so+0x10"), ("kernel", "[unknown]"), ("guest", "[guest user]"), ("guest_kernel", "[guest kernel]"),
+    ("hypervisor", "[hypervisor]"),
 ])  # fmt: skip
 def test_samples_without_callchains_have_a_leaf(mode: str, wanted: str) -> None:
     data = recorded(sample_type="IP|TID|TIME|PERIOD").sample(PID, PID, START, A, mode=mode)

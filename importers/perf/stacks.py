@@ -23,6 +23,9 @@ from traceferry.model import Array, TraceBuilder
 from traceferry.native.nodes import NodeTable
 
 MAX_FRAMES = 1024
+# PERF_RECORD_MISC_HYPERVISOR, _GUEST_KERNEL, _GUEST_USER: what is mapped there is not recorded. The kernel records no
+# callchains of them either.
+NAMELESS_MODES = {3: "[hypervisor]", 4: "[guest kernel]", 5: "[guest user]"}
 
 
 def stacks_of(
@@ -39,13 +42,17 @@ def stacks_of(
         return np.zeros(0, np.int32)
     program = (FIRST_PROGRAM + memory.programs.of_samples).astype(np.int32)
     mode = np.ascontiguousarray(samples.cpumode)
+    ip = np.array(samples.ip, np.uint64)
+    for nth, name in NAMELESS_MODES.items():
+        if np.any(mode == nth):
+            ip[mode == nth] = memory.ending(name)
     others = np.where(mode == KERNEL_MODE, np.int32(KERNEL_SPACE), np.int32(OTHER_SPACE))
     paths = collect(
         samples.chain,
         np.ascontiguousarray(samples.chain_start, np.int64),
         np.ascontiguousarray(samples.chain_n, np.int32),
         program,
-        np.ascontiguousarray(samples.ip, np.uint64),
+        ip,
         np.where(mode == USER_MODE, program, others).astype(np.int32),
         np.ascontiguousarray(samples.tid, np.int32),
         np.ascontiguousarray(samples.ts + offset_ns, np.int64),
