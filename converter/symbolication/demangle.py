@@ -8,10 +8,12 @@ memory, time and stack are limited; what that process cannot do keeps the name t
 
 from __future__ import annotations
 
+import importlib
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from traceferry.common.report import Report
@@ -21,6 +23,8 @@ from traceferry.symbolication.rust import rust_name
 ITANIUM = ("_Z", "__Z", "___Z")
 # macOS has another underscore in front.
 MANGLED = (*ITANIUM, "_R", "__R")
+# Swift since 4.0 and 4.2 ($S), and since 5 ($s); D.
+SWIFT_AND_D = re.compile(r"_?\$[sS]|_T0|_D(?:[0-9]|main$)")
 # In characters. Symbol tables have names of up to 65,536.
 MAX_NAME = 1 << 16
 # Of 170,000 names of Node.js, LLVM and Clang, none is longer than 1,024, and none becomes more than 13 times as long.
@@ -51,11 +55,12 @@ class Demangler:
     """Demangles names, each once.
 
     kept: names that stay as they are in the file, because they would become too long, or cannot be demangled within
-    limits.
+    limits; unread: those that another library might read, which is not installed.
     """
 
     def __init__(self) -> None:
         self.kept: list[str] = []
+        self.unread: list[str] = []
         self._shown: dict[str, str] = {}
         self._n_ends = 0
 
@@ -73,10 +78,13 @@ class Demangler:
             rust = rust_name(name) if name.startswith(MANGLED) else None
             if rust is not None:
                 self._enter(name, rust)
+            elif SWIFT_AND_D.match(name):
+                self._enter(name, self._by_other_library(name))
             elif not name.startswith(ITANIUM) or "\0" in name:
                 self._shown[name] = name
             elif is_harmless(name):
-                self._enter(name, demangled(name))
+                shown = demangled(name)
+                self._enter(name, shown if shown != name else self._by_other_library(name))
             else:
                 apart.append(name)
         self._learn_apart(apart)
@@ -86,6 +94,16 @@ class Demangler:
             shortest = min(self.kept, key=len)
             detail = shortest if len(shortest) <= SHOWN else f"{shortest[:SHOWN]}… ({len(shortest)} characters)"
             report.note("names_kept_mangled", len(self.kept), where=where, detail=detail)
+        if self.unread:
+            detail = min(self.unread, key=len)[:SHOWN]
+            report.note("names_of_other_languages", len(self.unread), where=where, detail=detail)
+
+    def _by_other_library(self, name: str) -> str:
+        """Returns a name of Swift or D, or one of C++ that LLVM's demangler refuses, demangled if that is possible."""
+        read = other_demangler()
+        if read is None:
+            self.unread.append(name)
+        return read(name) if read is not None and len(name) <= OWN_NAME else name
 
     def _learn_apart(self, names: list[str]) -> None:
         waiting = [name for name in names if len(name) <= MAX_NAME]
@@ -132,6 +150,18 @@ def demangled(name: str) -> str:
         return str(itanium(name) or name)
     except ValueError:
         return name
+
+
+@cache
+def other_demangler() -> Callable[[str], str] | None:
+    """Returns the function of the library demangle, which reads more languages and is written in Python: it limits the
+    depth and length of what it makes, and answers what it cannot read with the name. None where it is not installed."""
+    try:
+        library = importlib.import_module("demangle")
+    except ImportError:
+        return None
+    read = getattr(library, "demangle", None)  # another package may have the name
+    return read if callable(read) else None
 
 
 def _demangled_apart(names: Sequence[str]) -> list[str]:

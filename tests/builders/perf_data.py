@@ -40,8 +40,13 @@ KERNEL_MODE, USER_MODE, HYPERVISOR_MODE, GUEST_KERNEL_MODE, GUEST_USER_MODE = ra
 MMAP_DATA = COMM_EXEC = SWITCH_OUT = 1 << 13
 MMAP_BUILD_ID = SWITCH_OUT_PREEMPT = 1 << 14
 BUILD_ID_SIZE = 1 << 15
-MODES = {"kernel": KERNEL_MODE, "user": USER_MODE, "hypervisor": HYPERVISOR_MODE, "guest": GUEST_USER_MODE,
-         "guest_kernel": GUEST_KERNEL_MODE}
+MODES = {
+    "kernel": KERNEL_MODE,
+    "user": USER_MODE,
+    "hypervisor": HYPERVISOR_MODE,
+    "guest": GUEST_USER_MODE,
+    "guest_kernel": GUEST_KERNEL_MODE,
+}
 
 # Markers in a callchain: what follows is of the kernel, of the user...
 CONTEXT_HYPERVISOR, CONTEXT_KERNEL, CONTEXT_USER = -32, -128, -512
