@@ -933,6 +933,19 @@ def test_a_map_of_coreclr_has_methods_and_tiers(tmp_path: Path) -> None:
     assert tiers == ["QuickJitted", "OptimizedTier1"]
 
 
+def test_mangled_names_of_compiled_code_are_demangled(tmp_path: Path) -> None:
+    """LLVM and Cranelift compile C++ and Rust in memory, too."""
+    (tmp_path / "perf-7.map").write_text(
+        f"{CODE:x} 10 _ZN3geo5scaleEd\n{CODE + 0x10:x} 10 _RNvC3app4main\n{CODE + 0x20:x} 10 f\n"
+    )
+    data = recorded()
+    for at in (CODE, CODE + 0x10, CODE + 0x20):
+        data.sample(PID, PID, ip=at)
+    assert stacks(read(data, path=str(tmp_path / "perf.data"))) == ["geo::scale(double)", "app::main", "f"]
+    dump = jitdump().load("_ZN3app3run17h0123456789abcdefE", CODE)
+    assert stacks(read(data, dump)) == ["app::run", "[unknown]", "[unknown]"]
+
+
 def test_lines_of_perf_map_files() -> None:
     text = (
         "10 4 f\n20 4 g h  i\n0x30 0x4 hex\nxyz 4 bad\n40 4\n50 0 none\n-60 4 minus\n70 4 \n\n10000000000000000 4 far\n"

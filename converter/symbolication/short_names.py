@@ -31,14 +31,14 @@ def short_name(name: str) -> str:
     shown = name[:begin]
     # `operator()` itself; a function that returns one, `void (*f(int))(char)`; `(anonymous)` and `f (2)`, no arguments.
     if shown.endswith(" "):
-        return shown[:-1] + suffix if _is_of_mono(shown, name[begin:end]) else name
+        return shown[:-1] + suffix if _is_method(shown, name[begin:end]) else name
     if shown.endswith("operator") or (shown.endswith(")") and not shown.endswith(_CALL_OPERATOR)):
         return name
     return shown + suffix
 
 
-def _is_of_mono(shown: str, arguments: str) -> bool:
-    """Whether it is Mono's `Class:Method (int)`, not a WebAssembly function's `f (WASM:3)`."""
+def _is_method(shown: str, arguments: str) -> bool:
+    """Whether it is a method, `Class:Method (int)`, not a WebAssembly function, `f (WASM:3)`."""
     return ":" in shown[:-1].rpartition(" ")[2] and not arguments.startswith("(WASM:")
 
 

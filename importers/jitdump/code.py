@@ -16,7 +16,7 @@ from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.model import Array, Clock, TraceBuilder
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import CodeMappings, add_category, add_tier
-from traceferry.symbolication.jit_names import Name, Tier, producer_of
+from traceferry.symbolication.jit_names import Name, Tier, demangled, producer_of
 from traceferry.timeline.ticks import Counter
 
 NO_COLOR = "grey"
@@ -134,7 +134,7 @@ def add_code(dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Count
     """Adds rows for every load: its function, symbol, tier, code object and mappings."""
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
-    parsed = {name: producer.parse(name) for name in dict.fromkeys(names)}
+    parsed = demangled({name: producer.parse(name) for name in dict.fromkeys(names)}, dump.name, trace.report)
     times = _join_clock(dump, trace, counter)
     parsed_names = [parsed[name] for name in names]
     bases = _bases(dump, trace, texts, parsed_names)

@@ -179,7 +179,7 @@ class _Maker:
         """Code of which no more is known than what its compiler calls it."""
         trace, intern = self.trace, self.trace.strings.intern
         func = trace.funcs.intern(
-            name=intern(name.function),
+            name=intern(self.natives.demangle(name.function)),
             source=trace.sources.intern(path=intern(name.file)) if name.file else -1,
             line=name.line,
             column=name.column,

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from traceferry.common.report import Report
+from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.jit_names.dotnet import DOTNET
 from traceferry.symbolication.jit_names.dynamic import DART, JULIA, LUAJIT, RUBY
 from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDERMONKEY, V8
@@ -29,7 +31,7 @@ from traceferry.symbolication.jit_names.patterns import (
     Tier,
 )
 
-__all__ = ["CATEGORY_COLORS", "PATTERNS", "Name", "Producer", "Tier", "producer_of"]
+__all__ = ["CATEGORY_COLORS", "PATTERNS", "Name", "Producer", "Tier", "demangled", "producer_of"]
 
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "V8": V8,
@@ -88,6 +90,15 @@ def _compiled(producer: str) -> tuple[tuple[Pattern, ...], re.Pattern[str], dict
     for number, pattern in enumerate(patterns):
         first.setdefault(pattern.start, number)
     return patterns, re.compile("|".join(map(re.escape, first))), first
+
+
+def demangled(parsed: Mapping[str, Name], where: str, report: Report) -> dict[str, Name]:
+    """Returns names with their functions demangled: LLVM and Cranelift compile C++ and Rust in memory, too. where: the
+    file, for the report."""
+    demangle = Demangler()
+    demangle.learn(name.function for name in parsed.values())
+    demangle.note_kept(report, where)
+    return {text: name._replace(function=demangle(name.function)) for text, name in parsed.items()}
 
 
 _SYMBOL = re.compile(r"[\w.$@?]+")
