@@ -63,7 +63,7 @@ def load_inputs(
         for importer in registry.IMPORTERS:
             if importer in readings:
                 readings[importer].add_to(trace, replace(context, counter=counter))
-        _note_unused(_as_list(symbols), trace.report)
+        _note_unused(_as_list(symbols), context, trace.report)
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
     return trace.done()
@@ -119,9 +119,11 @@ def _context(symbols: list[str], options: LoadOptions, limit: Limit, find_symbol
     embedded = options.embed_sources
     if isinstance(embedded, bool):
         embedded = ["."] if embedded else []
+    sources = _symbol_sources(symbols, limit)
     return ImportContext(
         options,
-        symbols=_symbol_sources(symbols, limit),
+        symbols=sources,
+        in_folders=frozenset(source.path for source in sources if source.path not in symbols),
         folders=[path for path in symbols if Path(path).is_dir()],
         embed_sources=_folders(embedded, "folder of source files"),
         source_roots=_folders(options.source_roots, "folder of source files"),
@@ -140,13 +142,27 @@ def _servers(options: LoadOptions) -> list[str]:
     return servers_of(_as_list(options.debuginfod), os.environ)
 
 
-def _note_unused(paths: list[str], report: Report) -> None:
-    """Reports what the user has named in vain."""
+def _note_unused(paths: list[str], context: ImportContext, report: Report) -> None:
+    """Reports what the user has named in vain, unless an importer has said why."""
     used = {os.path.realpath(place) for place in report.places("symbols_used", "files_read")}
+    known = report.places("symbols_unused")
     for path in paths:
         real = os.path.realpath(path)
-        if not any(is_inside(place, real) for place in used):
-            report.note("symbols_unused", where=path, detail=path)
+        if path not in known and not any(is_inside(place, real) for place in used):
+            report.note("symbols_unused", where=path, detail=f"{path}: {_why_unused(path, context.symbols)}")
+
+
+def _why_unused(path: str, symbols: Sequence[Source]) -> str:
+    if Path(path).is_dir():
+        n = sum(is_inside(source.path, path) for source in symbols)
+        return f"nothing in the recording is of its {n} files" if n else "it has no ELF, GSYM or Breakpad file"
+    from traceferry.symbolication.choose import open_symbols
+
+    try:
+        opened = open_symbols(next(source for source in symbols if source.path == path))
+    except FormatError as error:
+        return error.message
+    return f"nothing in the recording is of its build, {opened.build_id or 'which is unknown'}"
 
 
 def _folders(paths: Paths, what: str) -> list[str]:

@@ -58,6 +58,8 @@ class LoadOptions:
     on_download : callable, optional
         Called with the file's name, the bytes that came since, and all its bytes (0 is unknown), while a file is
         downloaded.
+    search_working_folder : bool, default True
+        Looks for the program that an XRay log is named after in the working folder, too; else only beside the log.
     adds_calls : bool, default False
         Promises that calls are only added up afterwards, as for summaries: some formats are then read faster.
     """
@@ -74,18 +76,21 @@ class LoadOptions:
     decompress_limit: int | None = None
     debuginfod: Sequence[str] = ()
     on_download: OnDownload | None = None
+    search_working_folder: bool = True
     adds_calls: bool = False
 
 
 @dataclass(frozen=True)
 class ImportContext:
     """The facts that an importer is given beside its files. options: the user's; symbols: files that name functions;
+    in_folders: the paths of those of them that are in a folder that the user names, and not named themselves;
     folders: where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without
     links; limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose
     times are such; find_symbols: asked for symbols that no file of the user's has; servers: of debuginfod."""
 
     options: LoadOptions = LoadOptions()
     symbols: Sequence[Source] = ()
+    in_folders: frozenset[str] = frozenset()
     folders: Sequence[str] = ()
     embed_sources: Sequence[str] = ()
     source_roots: Sequence[str] = ()

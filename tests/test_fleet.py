@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from pyarrow import csv, parquet
 import traceferry
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.portable import Amounts, Totals, Tree
+from traceferry.apps import cli
 from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.dataset import combinations
 from traceferry.apps.fleet.forest import MEASURES
@@ -527,7 +529,7 @@ def test_a_site_of_which_only_the_file_is_known_is_read_back(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("suffix", [".json.gz", ".gecko.json", ".pftrace", ".html"])
 def test_one_profile_of_all_in_every_format(suffix: str, data_set: Path, tmp_path: Path) -> None:
-    trace = merged_trace(str(data_set))
+    trace = merged_trace(str(data_set), "runs")
     assert laws.check(trace) == []
     traceferry.save(trace, tmp_path / f"all{suffix}")
     assert (tmp_path / f"all{suffix}").stat().st_size > 10_000
@@ -535,7 +537,7 @@ def test_one_profile_of_all_in_every_format(suffix: str, data_set: Path, tmp_pat
 
 def test_the_profile_has_the_amounts_of_the_tables(data_set: Path) -> None:
     """Of calls, samples and allocations, by process of the profile."""
-    trace = merged_trace(str(data_set))
+    trace = merged_trace(str(data_set), "runs")
     got: Counter[Any] = Counter()
     for process, thread in trace.threads:
         program = re.match(r"program=(\S+) ", process.name)[1]  # type: ignore[index]
@@ -566,7 +568,7 @@ def test_threads_and_processes_of_the_profile_have_numbers_of_their_own(tmp_path
         Amounts.of_columns(own),
     )
     shares = [Share((program,), replace(Totals(), tree=forest), ()) for program in ("p", "q", "r")]
-    trace = merged_trace(written(tmp_path, *shares))
+    trace = merged_trace(written(tmp_path, *shares), "runs")
     numbers = [thread.tid for _, thread in trace.threads] + [process.pid for process in trace.processes]
     assert len(numbers) == len(set(numbers)) == 3 * n + 3
     assert laws.check(trace) == []
@@ -745,6 +747,38 @@ def test_what_waited_at_a_worker_that_ended_is_not_to_blame(tmp_path: Path, monk
     statuses = {row["recording"]: row["status"] for row in rows}
     assert statuses == dict.fromkeys(names, "done") | dict.fromkeys(bad, "killed")
     assert (counts.done, counts.failed, counts.reused) == (8, 2, 0)
+
+
+class ShuffledWorker(OneWorker):
+    """A client whose tasks end in a random order."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.rng = random.Random(seed)
+
+    def work(self) -> None:
+        if self.given:
+            future, task = self.given.pop(self.rng.randrange(len(self.given)))
+            future.set_result(task())
+            asyncio.get_running_loop().call_later(0.001, self.work)
+
+
+def test_a_merged_profile_does_not_depend_on_the_order_in_which_parts_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
+    for name, content in recordings(40):
+        (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "runs" / name).write_bytes(content)
+    outputs = []
+    for seed in range(3):
+        worker = ShuffledWorker(seed)
+        monkeypatch.setattr("traceferry.apps.fleet.run.cluster", lambda *_, worker=worker: nullcontext(worker))
+        merged = tmp_path / f"{seed}.json"
+        words = ["aggregate", tmp_path / "runs", "--merge", merged, "--partition-size", 1 + seed, "--quiet"]
+        assert cli.main([str(word) for word in words]) == 0
+        outputs.append(merged.read_bytes())
+    assert len(set(outputs)) == 1
 
 
 def test_nothing_but_damaged_recordings(tmp_path: Path) -> None:

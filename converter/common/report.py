@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -205,6 +205,11 @@ KINDS: dict[str, Kind] = {
         "pip install 'traceferry[symbols]' installs it; the answers are the same"),
     "symbols_by_offset": Kind("info", "functions of a missing library were looked up by file offset",
         "names are wrong where the linker (lld) maps code at another address: give the library, too"),
+    "program_unverified": Kind("info",
+        "programs that XRay logs are named after were used: logs hold no build id (unverified)",
+        "--symbols FILE says that it is the recorded one"),
+    "program_unused": Kind("info", "programs that XRay logs are named after were not used",
+        "--symbols FILE uses a program, whatever its age, if the recorded functions are in its instrumentation map"),
     "files_unverified": Kind("info",
         "recorded files without a build id were taken for those that are at their paths now (unverified)",
         "they are older than the recording; --sysroot / says that they are the recorded ones, "
@@ -327,6 +332,12 @@ class Problems:
             report.note(kind, count, offset=offset, where=where, detail=detail)
 
 
+def _joined(texts: Iterable[str]) -> str:
+    first = [*texts]
+    more = [f"and {len(first) - SHOWN_DETAILS} more"] if len(first) > SHOWN_DETAILS else []
+    return "; ".join([*first[:SHOWN_DETAILS], *more])
+
+
 Notes = dict[tuple[str, str], tuple[int, int | None, str, str | None]]
 # The arguments of `Report.note`.
 Note = tuple[str, int, int | None, str, str, str | None]
@@ -423,7 +434,7 @@ class Report:
                     min(sum(count for count, _, _, _ in notes), MOST),
                     min(offsets, default=None),
                     tuple(dict.fromkeys(detail for _, _, detail, _ in notes if detail)),
-                    next((advice for *_, advice in notes if advice is not None), declared.advice),
+                    _joined({advice: None for *_, advice in notes if advice is not None}) or declared.advice,
                 )
 
     @property

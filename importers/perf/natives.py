@@ -570,7 +570,7 @@ class Natives:
     @cached_property
     def _given(self) -> SymbolIndex[Symbols] | None:
         """Returns what the user gives; files made of binaries before the binaries themselves."""
-        opened = [one for source in self._sources if (one := self._opened(source)) is not None]
+        opened = [one for source in self._sources if (one := self._opened(source, "symbols_unused")) is not None]
         if not opened:
             return None
         from traceferry.symbolication.choose import SymbolIndex
@@ -652,10 +652,13 @@ class Natives:
             source.note_losses(self._trace.report)
         return source
 
-    def _opened(self, source: Source) -> Symbols | None:
+    def _opened(self, source: Source, kind: str = "") -> Symbols | None:
+        """Returns None for a file that cannot be read, which is reported as of this kind."""
         from traceferry.symbolication.choose import open_symbols
 
         try:
             return open_symbols(source)
-        except FormatError:
+        except FormatError as error:
+            if kind:
+                self._trace.report.note(kind, where=source.path, detail=f"{source.path}: {error.message}")
             return None

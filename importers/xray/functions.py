@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from traceferry.common.errors import FormatError
-from traceferry.importers.xray.instr_map import function_addresses
 from traceferry.importers.xray.layout import OBJECT_SHIFT
 from traceferry.model import Array, TraceBuilder
 from traceferry.symbolication.demangle import Demangler, shown_path
@@ -17,8 +17,6 @@ from traceferry.symbolication.demangle import Demangler, shown_path
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
     from traceferry.symbolication.interface import Symbols
-
-    Named = tuple[Binary, Symbols]
 
 CPP_NAMES = ("std::", "__gnu_cxx::")
 CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++")
@@ -54,25 +52,8 @@ class Function(NamedTuple):
     line: int = 0
 
 
-def number_objects(symbols: Sequence[Symbols]) -> list[Object]:
-    """The executable is object 0; shared objects are 1, 2... in the order given, which must be that of their loading.
-    Files of symbols, and debug files of binaries, name the functions of the binary that they match.
-
-    Raises FormatError for a binary without an instrumentation map, for a second executable, and for symbols of no
-    binary that is given.
-    """
-    from traceferry.symbolication.choose import SymbolIndex
-    from traceferry.symbolication.elf import ElfSymbols
-
-    programs = [one for one in symbols if isinstance(one, ElfSymbols) and not one.binary.is_debug_file]
-    others = [one for one in symbols if not isinstance(one, ElfSymbols) or one.binary.is_debug_file]
-    files = SymbolIndex(others)
-    named: list[Named] = [(one.binary, files.matching(one.build_id, one.name) or one) for one in programs]
-    _refuse_unused(others, programs, [used for _, used in named])
-    return [Object(number, binary, used, function_addresses(binary)) for number, (binary, used) in _numbered(named)]
-
-
-def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used: Sequence[Symbols]) -> None:
+def refuse_unused(others: Sequence[Symbols], programs: Sequence[Binary], used: Sequence[Symbols]) -> None:
+    """Raises FormatError for files of symbols that name the functions of no program."""
     from traceferry.symbolication.choose import refused_build
 
     known = {id(one) for one in used}
@@ -85,16 +66,16 @@ def _refuse_unused(others: Sequence[Symbols], programs: Sequence[Symbols], used:
     raise FormatError(message, path=unused[0].path)
 
 
-def _numbered(programs: Sequence[Named]) -> list[tuple[int, Named]]:
-    executables = [one for one in programs if one[0].is_executable]
+def numbered(programs: Sequence[Binary]) -> list[int]:
+    """Returns the numbers of binaries: the executable is object 0; shared objects are 1, 2... in the order given, which
+    must be that of their loading. Raises FormatError for a second executable."""
+    executables = [one for one in programs if one.is_executable]
     if len(executables) > 1:
-        message = f"as symbols: a second executable after {executables[0][0].path}"
-        raise FormatError(message, path=executables[1][0].path)
+        message = f"as symbols: a second executable after {executables[0].path}"
+        raise FormatError(message, path=executables[1].path)
     # A log with one binary has no object numbers, whatever kind of file the binary is.
-    numbered = list(enumerate((one for one in programs if not one[0].is_executable), start=1))
-    if executables:
-        numbered.insert(0, (0, executables[0]))
-    return numbered
+    following = count(1)
+    return [0 if one.is_executable else next(following) for one in programs]
 
 
 def resolve(ids: Sequence[int], objects: Sequence[Object], demangle: Demangler) -> list[Function]:
@@ -102,9 +83,7 @@ def resolve(ids: Sequence[int], objects: Sequence[Object], demangle: Demangler) 
 
     Raises FormatError for an id beyond its object's map: such a binary is not the one that was recorded.
     """
-    by_number = {o.number: o for o in objects}
-    with_objects = any(i >> OBJECT_SHIFT for i in ids) and not _is_one_large_map(by_number, ids)
-    functions = [_place(i, by_number, with_objects) for i in ids]
+    functions = _placed(ids, objects)
     for one in objects:
         rows = [row for row, function in enumerate(functions) if function.object is one]
         addresses = np.array([functions[row].address for row in rows], np.uint64)
@@ -113,6 +92,22 @@ def resolve(ids: Sequence[int], objects: Sequence[Object], demangle: Demangler) 
         for row, (name, source, line) in zip(rows, names, strict=True):
             functions[row] = functions[row]._replace(name=name, source=source, line=line)
     return functions
+
+
+def misfit(ids: Sequence[int], objects: Sequence[Object]) -> str:
+    """Returns why these are not the binaries that were recorded, or ""."""
+    try:
+        _placed(ids, objects)
+    except FormatError as error:
+        return error.message.removeprefix("as symbols: ")
+    return ""
+
+
+def _placed(ids: Sequence[int], objects: Sequence[Object]) -> list[Function]:
+    """Raises FormatError for an id beyond its object's map."""
+    by_number = {o.number: o for o in objects}
+    with_objects = any(i >> OBJECT_SHIFT for i in ids) and not _is_one_large_map(by_number, ids)
+    return [_place(i, by_number, with_objects) for i in ids]
 
 
 def _is_one_large_map(by_number: dict[int, Object], ids: Sequence[int]) -> bool:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceferry.common.shown_text import encodable
-from traceferry.files.answers import Answers
 from traceferry.files.source import Source
-from traceferry.importers.xray.functions import Object, intern_frames, number_objects, resolve
+from traceferry.importers.xray.functions import Object, intern_frames, resolve
 from traceferry.importers.xray.layout import Function
 from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog
-from traceferry.importers.xray.packed import asked, packed_objects, unpacked_objects
+from traceferry.importers.xray.log_names import program_name
 from traceferry.model import (
     ARGUMENTS,
     LEAVE,
@@ -38,9 +35,6 @@ from traceferry.model import (
 from traceferry.symbolication.demangle import Demangler
 from traceferry.timeline.balance import Raw, RecordedCalls
 from traceferry.timeline.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
-
-if TYPE_CHECKING:
-    from traceferry.symbolication.interface import Symbols
 
 FLAGS_OF_KIND = np.zeros(len(Function), np.uint8)
 FLAGS_OF_KIND[Function.EXIT] = LEAVE
@@ -70,31 +64,26 @@ SAME_MACHINE_NS = 50_000_000
 MAX_TS = 1 << 62
 
 
-def to_trace(sources: Sequence[Source], logs: Sequence[Log], symbols: Sequence[Symbols], trace: TraceBuilder) -> None:
-    """Adds the logs, one or several files of one recording, to the trace."""
+def to_trace(
+    sources: Sequence[Source], logs: Sequence[Log], objects_of_logs: Sequence[Sequence[Object]], trace: TraceBuilder
+) -> None:
+    """Adds the logs, one or several files of one recording, to the trace. objects_of_logs: the binaries of each."""
     for log in logs:
         log.problems.note(trace.report, log.name)
-    objects = sources[0].answers.ask(
-        "program", trace.report, lambda: _objects(symbols, sources[0].answers), packed_objects, unpacked_objects
-    )
-    for log in logs:
-        _assign_frames(trace, log, objects)
+    for log, of_log in zip(logs, objects_of_logs, strict=True):
+        _assign_frames(trace, log, of_log)
+    objects = list({(one.number, one.binary.path): one for of_log in objects_of_logs for one in of_log}.values())
     _keep_files(trace, objects)
     rates = _clock(trace, logs)
     end_ts = max(
         (rate.tick_to_ns(t.max_tick) for log, rate in zip(logs, rates, strict=True) for t in log.threads), default=0
     )
-    program = next((o.binary.name for o in objects if o.number == 0), "")
-    for source, log, rate in zip(sources, logs, rates, strict=True):
+    for source, log, rate, of_log in zip(sources, logs, rates, objects_of_logs, strict=True):
+        program = next((o.binary.name for o in of_log if o.number == 0), "")
         mode, version = log.header.mode, log.header.version
         trace.inputs.append(Input(encodable(Path(source.path).name), "xray", f"{mode} {version}", "LLVM XRay"))
-        _add_processes(trace, log, rate, end_ts, program or _program_of(source.name))
+        _add_processes(trace, log, rate, end_ts, program or program_name(source.name))
     _describe(trace, logs, objects)
-
-
-def _objects(symbols: Sequence[Symbols], answers: Answers) -> list[Object]:
-    found = number_objects(symbols) if symbols else []
-    return [asked(one, answers.keeps_whole) for one in found] if answers.keeps else found
 
 
 def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:
@@ -183,12 +172,6 @@ def _frequency(trace: TraceBuilder, log: Log) -> int:
 
 
 # ---------------------------------------------------------------- processes and threads
-
-
-def _program_of(file_name: str) -> str:
-    """Returns the program: xray-log.PROGRAM.XXXXXX is what the runtime names its files."""
-    named = re.fullmatch(r"(?:.*\.)?xray-log\.(.+)\.\w{6}", file_name)
-    return named.group(1) if named else file_name.removesuffix(".xray")
 
 
 def _add_processes(trace: TraceBuilder, log: Log, rate: TickRate, end_ts: int, program: str) -> None:

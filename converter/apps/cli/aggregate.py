@@ -117,7 +117,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.merge:
             from traceferry.api import save
 
-            trace = merged_trace(output)
+            # Without a folder of the user's, the tables are in one whose name differs in each run.
+            given = [*arguments.inputs, *([arguments.manifest] if arguments.manifest else [])]
+            trace = merged_trace(output, arguments.output or ", ".join(map(str, given)))
             for path in arguments.merge:
                 save(trace, path)
             if not arguments.quiet:
@@ -142,6 +144,7 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     from traceferry.apps.fleet import storage
     from traceferry.apps.fleet.inputs import LABEL
     from traceferry.apps.fleet.work import Reading
+    from traceferry.symbolication.debuginfod import servers_of
 
     unknown = [name for url in arguments.symbols for name in LABEL.findall(url) if name not in found.labels]
     if unknown:
@@ -159,7 +162,9 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     identities = tuple(f"{url} {each}" for url, of in known.items() for each in of)
     options = replace(
         load_options(arguments), embed_sources=list(map(os.path.realpath, arguments.embed_sources)),
-        sysroots=list(map(os.path.realpath, arguments.sysroot)),
+        sysroots=list(map(os.path.realpath, arguments.sysroot)), search_working_folder=False,
+        # The variable of this process counts, not that of the workers.
+        debuginfod=servers_of(arguments.debuginfod, os.environ) if arguments.debuginfod else (),
     )  # fmt: skip
     return Reading(symbols, options, cache, identities)
 

@@ -44,16 +44,17 @@ UNITS = ("ns", "samples", "bytes")
 Colors = Mapping[tuple[str, str], tuple[str, str]]
 
 
-def merged_trace(url: str) -> Trace:
+def merged_trace(url: str, name: str) -> Trace:
     """The trace of a data set. Times of calls are calls as long as all of that call path together; what else a thread
-    has are views, whose samples weigh it. Raises FormatError for a data set of another version."""
+    has are views, whose samples weigh it. name: of what was merged, for the viewers. Raises FormatError for a data set
+    of another version."""
     trace = TraceBuilder()
     trace.join_clock(Clock("monotonic"))
     # Processes and threads share one range of numbers, in which each has its own.
     numbers = count(1)
     for combination in combinations(url):
         _add(trace, combination, numbers)
-    trace.attributes["merged from"] = encodable(url)
+    trace.attributes["merged from"] = encodable(name)
     trace.report.note("merged_times", len(trace.processes))
     return trace.done()
 
