@@ -33,6 +33,7 @@ NAMED = {
     "converter/apps/cli/convert.py": {"gecko", "perfetto"},
     "converter/apps/cli/view.py": {"firefox", "perfetto"},
     "converter/apps/fleet/inputs.py": {"perf"},
+    "converter/model/categories.py": {"mono"},
     "converter/model/schema.py": {"firefox"},
     "converter/common/report.py": {"firefox", "perf", "perfetto"},
     "converter/apps/view/conversion.py": {"firefox", "perfetto"},

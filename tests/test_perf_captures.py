@@ -289,7 +289,7 @@ def test_the_fifty_stacks(name: str) -> None:
     stacks = perf_script.expected_stacks(path_of(f"{name}/expected.json"))
     java = java_names(name)
     ordered = sorted(samples_of(loaded(name)), key=lambda sample: sample[0])
-    categories = {"k": {"Kernel"}, "u": {"Native", "Other"}}
+    categories = {"k": {"Kernel"}, "u": {"Native", "Runtime", "System library", "Other"}}
     assert len(stacks) == 50
     for stack in stacks:
         near = [row for row in ordered[max(0, stack.index - 8) : stack.index + 9] if row[0] // 1000 == stack.us]

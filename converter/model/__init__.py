@@ -3,6 +3,8 @@
 What every importer promises and every exporter relies on beyond dtypes is in `laws`. What others use has its name here.
 """
 
+from traceferry.model.categories import CATEGORY_COLORS as CATEGORY_COLORS
+from traceferry.model.categories import category_of_file as category_of_file
 from traceferry.model.schema import ALLOCATIONS as ALLOCATIONS
 from traceferry.model.schema import ARGUMENTS as ARGUMENTS
 from traceferry.model.schema import CALLS as CALLS

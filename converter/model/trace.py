@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
 from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
+from traceferry.model.categories import CATEGORY_COLORS
 from traceferry.model.schema import (
     ALLOCATIONS,
     ARGUMENTS,
@@ -449,6 +450,7 @@ class TraceBuilder(Trace):
             self.report.note("clock_unrelated", where=clock.kind, detail=f"{clock.kind} and {self.clock.kind}")
         return 0
 
-    def add_category(self, name: str, color: str) -> int:
-        """Returns the row of `categories`."""
-        return self.categories.intern(name=self.strings.intern(name), color=self.strings.intern(color))
+    def add_category(self, name: str, color: str = "") -> int:
+        """Returns the row of `categories`. color: by default that of CATEGORY_COLORS, which then has the name."""
+        shown = color or CATEGORY_COLORS[name]
+        return self.categories.intern(name=self.strings.intern(name), color=self.strings.intern(shown))

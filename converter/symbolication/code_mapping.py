@@ -7,12 +7,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from traceferry.model import Array, TraceBuilder, sums
-from traceferry.symbolication.jit_names.patterns import CATEGORY_COLORS, Tier
-
-
-def add_category(trace: TraceBuilder, name: str) -> int:
-    """Returns a row of `categories` for one of CATEGORY_COLORS."""
-    return trace.add_category(name, CATEGORY_COLORS[name])
+from traceferry.symbolication.jit_names.patterns import Tier
 
 
 def add_tier(trace: TraceBuilder, tier: Tier) -> int:

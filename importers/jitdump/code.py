@@ -15,7 +15,7 @@ from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMEST
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.model import Array, Clock, TraceBuilder
 from traceferry.symbolication.build_id import debug_id_of
-from traceferry.symbolication.code_mapping import CodeMappings, add_category, add_tier
+from traceferry.symbolication.code_mapping import CodeMappings, add_tier
 from traceferry.symbolication.jit_names import Name, Tier, demangled, producer_of
 from traceferry.timeline.ticks import Counter
 
@@ -197,7 +197,7 @@ def _bases(dump: Dump, trace: TraceBuilder, texts: SourceTexts, names: Sequence[
     tiers = [_recorded_tier(trace, tier) for tier in dump.tiers]
     recorded = {tier.name: row for tier, row in zip(dump.tiers, tiers, strict=True)}
     known: dict[Tier | None, int] = {None: -1}
-    categories = {name: add_category(trace, name) for name in dict.fromkeys(name.category for name in names)}
+    categories = {name: trace.add_category(name) for name in dict.fromkeys(name.category for name in names)}
     known_bases: dict[tuple[str, str, int], Base] = {}
     files = DeclaringFiles(dump.lines)
     rows: list[Base] = []

@@ -12,7 +12,7 @@ from traceferry.importers.mono.layout import Event, Metadata
 from traceferry.model import Array, TraceBuilder
 from traceferry.timeline.method_table import MethodTable
 
-MANAGED, WRAPPER, NATIVE = ("Managed", "yellow"), ("Wrapper", "lightblue"), ("Native", "grey")
+MANAGED, WRAPPER, NATIVE = "Managed", "Wrapper", "Native"
 # What sampling leaves in the code fields of methods that it saw first is not one.
 LOWEST_CODE, LARGEST_CODE = 4096, 1 << 24
 
@@ -78,10 +78,10 @@ class Frames:
     def _method(self, name: str) -> int:
         return self._frame(name, WRAPPER if name.startswith("(wrapper ") else MANAGED)
 
-    def _frame(self, name: str, category: tuple[str, str]) -> int:
+    def _frame(self, name: str, category: str) -> int:
         trace, intern = self._trace, self._trace.strings.intern
         func = trace.funcs.intern(name=intern(name), kind=intern("function"))
-        return trace.frames.intern(func=func, category=trace.add_category(*category))
+        return trace.frames.intern(func=func, category=trace.add_category(category))
 
 
 def has_code(log: Log, rows: Array) -> Array:

@@ -8,16 +8,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceferry.importers.perf.natives import MAX_OFFSET, UNKNOWN, Found, Natives
+from traceferry.importers.perf.natives import MAX_OFFSET, UNKNOWN, Found, Library, Natives
 from traceferry.importers.perf.recording import Mmap
 from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, AddressResolution
 from traceferry.model import Array, TraceBuilder, rows_by_key
-from traceferry.symbolication.code_mapping import add_category, add_tier
+from traceferry.symbolication.code_mapping import add_tier
 from traceferry.symbolication.jit_names import Name, producer_of
 from traceferry.symbolication.libraries import unnamed
 
-CATEGORY_COLORS = {"Native": "blue", "Kernel": "orange", "Other": "grey"}
 # One name does not tell who wrote it.
 NAMES_ALONE = producer_of([])
 
@@ -102,44 +101,43 @@ class _Maker:
         for begin, end in _runs(np.array([library.is_jitted_object for library in libraries])):
             part = range(begin, end)
             if libraries[begin].is_jitted_object:
-                made += [self._of_object(libraries[nth].name, libraries[nth].row, *answers[nth]) for nth in part]
+                made += [self._of_object(libraries[nth], *answers[nth]) for nth in part]
             else:
-                made += self._native(
-                    [(libraries[nth].name, libraries[nth].row, *answers[nth]) for nth in part], "Native"
-                )
+                made += self._native([(libraries[nth], *answers[nth]) for nth in part])
         return made
 
-    def _of_object(self, name: str, row: int, address: int, found: Found) -> Frames:
+    def _of_object(self, library: Library, address: int, found: Found) -> Frames:
         """Returns the frames of what `perf inject --jit` made of a dump."""
         if found[0]:
             return self._jitted(NAMES_ALONE.parse(found[0][0][0]))
-        return self._native([(name, row, address, found)], "Native")[0]
+        return self._native([(library, address, found)])[0]
 
     def _of_kernel(self, rows: Array, owner: Array, _: Array) -> list[Frames]:
         libraries = [self.natives.library_of(self.maps[number]) for number in owner.tolist()]
         answers = self._found[int(rows[0]) : int(rows[-1]) + 1]
         asked = zip(libraries, answers, strict=True)
-        return self._native([(library.name, library.row, *answer) for library, answer in asked], "Kernel")
+        return self._native([(library, *answer) for library, answer in asked])
 
-    def _native(self, asked: Sequence[tuple[str, int, int, Found]], category: str) -> list[Frames]:
-        """asked: (name and row of the library, address in it, what its symbols say). Without a symbol, the library's
-        name and the address stand for one."""
+    def _native(self, asked: Sequence[tuple[Library, int, Found]]) -> list[Frames]:
+        """asked: (the library, address in it, what its symbols say). Without a symbol, the library's name and the
+        address stand for one."""
         trace, intern = self.trace, self.trace.strings.intern
         symbols: list[tuple[int, int, int]] = []
         funcs: list[tuple[int, int]] = []
-        rest: list[tuple[int, int, int, int]] = []  # line, symbol, address, depth
-        for library, row, address, (frames, start) in asked:
-            shown = frames or [(f"{library} {unnamed(start)}" if start else f"{library}+{address:#x}", "", 0)]
+        rest: list[tuple[int, int, int, int, int]] = []  # line, symbol, address, category, depth
+        for library, address, (frames, start) in asked:
+            file = library.name
+            shown = frames or [(f"{file} {unnamed(start)}" if start else f"{file}+{address:#x}", "", 0)]
             start = start if frames or start else address
             fits = start >= 0 and address < MAX_OFFSET
             text = intern(shown[0][0])
-            category_row = self._category(category)
+            category = self._category(library.category)
             symbol = len(symbols) if fits else -1
             if fits:
-                symbols.append((row, text, start))
+                symbols.append((library.row, text, start))
             for depth, (name, source, line) in enumerate(shown):
                 funcs.append((intern(name), trace.sources.intern(path=intern(source)) if source else -1))
-                rest.append((line, symbol, address if fits else -1, depth))
+                rest.append((line, symbol, address if fits else -1, category, depth))
         symbol_rows = [*trace.symbols.intern_all(
             len(symbols), lib=[lib for lib, *_ in symbols], name=[name for _, name, _ in symbols],
             address=[start for *_, start in symbols],
@@ -147,13 +145,14 @@ class _Maker:
         func_rows = trace.funcs.intern_all(
             len(funcs), name=[name for name, _ in funcs], source=[source for _, source in funcs], kind=self._function
         )
-        libs = [symbols[symbol][0] if symbol >= 0 else -1 for _, symbol, _, _ in rest]
+        libs = [symbols[symbol][0] if symbol >= 0 else -1 for _, symbol, *_ in rest]
         rows = iter(trace.frames.intern_all(
-            len(rest), func=func_rows, category=category_row, line=[line for line, *_ in rest],
-            symbol=[symbol_rows[symbol] for _, symbol, _, _ in rest], lib=libs,
-            address=[address for *_, address, _ in rest], inline_depth=[depth for *_, depth in rest],
+            len(rest), func=func_rows, line=[line for line, *_ in rest],
+            category=[category for *_, category, _ in rest],
+            symbol=[symbol_rows[symbol] for _, symbol, *_ in rest], lib=libs,
+            address=[address for _, _, address, *_ in rest], inline_depth=[depth for *_, depth in rest],
         ))  # fmt: skip
-        return [tuple(next(rows) for _ in frames or (0,)) for *_, (frames, _) in asked]
+        return [tuple(next(rows) for _ in frames or (0,)) for _, _, (frames, _) in asked]
 
     def _of_names(self, _: Array, owner: Array, __: Array) -> list[Frames]:
         listed = (self.resolution.names[number] for number in owner.tolist())
@@ -187,12 +186,12 @@ class _Maker:
             kind=intern(name.kind),
         )
         tier = add_tier(trace, name.tier) if name.tier is not None else -1
-        return (trace.frames.intern(func=func, category=add_category(trace, name.category), tier=tier),)
+        return (trace.frames.intern(func=func, category=trace.add_category(name.category), tier=tier),)
 
     def _category(self, name: str) -> int:
         row = self._categories.get(name)
         if row is None:
-            row = self._categories[name] = self.trace.add_category(name, CATEGORY_COLORS[name])
+            row = self._categories[name] = self.trace.add_category(name)
         return row
 
 

@@ -20,7 +20,9 @@ from traceferry.files.source import Source, paths_beside
 from traceferry.importers.perf import kallsyms, vdso
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Features, Mmap, Recording
-from traceferry.model import Array, TraceBuilder
+from traceferry.model import Array, TraceBuilder, category_of_file
+from traceferry.model.categories import KERNEL as KERNEL_CODE
+from traceferry.model.categories import NATIVE
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import (
     build_id_of,
@@ -74,9 +76,9 @@ Found = tuple[list[tuple[str, str, int]], int]
 class Library:
     """A mapped file. number: its place in Natives.libraries; symbols: None where they are not available; binary: the
     file itself, debug: that with its debug information, None where they are not; differs: why the file that is here is
-    not the recorded one, or ""; row: of the trace's libs, -1 until it is entered. n_asked, n_nameless: how many
-    addresses were looked up, and at how many of them nothing was found; keeps: whether `asked` keeps these (uint64, as
-    `addresses` says); not_called: those of functions that only their instructions tell."""
+    not the recorded one, or ""; row: of the trace's libs, -1 until it is entered; category: of its code; n_asked,
+    n_nameless: how many addresses were looked up, and at how many of them nothing was found; keeps: whether `asked`
+    keeps these (uint64, as `addresses` says); not_called: those of functions that only their instructions tell."""
 
     number: int
     name: str
@@ -86,6 +88,7 @@ class Library:
     debug: Binary | None = None
     differs: str = ""
     row: int = -1
+    category: str = NATIVE
     n_asked: int = 0
     n_nameless: int = 0
     keeps: bool = False
@@ -270,7 +273,9 @@ class Natives:
         build_id = mapped.build_id or self._features.build_ids.get(listed, "") or self._vdso_build_id(mapped)
         library = self._library_of.get((path, build_id))
         if library is None:
-            library = Library(len(self.libraries), Path(path).name, build_id, None, None, keeps=self._answers.keeps)
+            name, category = Path(path).name, KERNEL_CODE if mapped.pid == -1 else category_of_file(path)
+            keeps = self._answers.keeps
+            library = Library(len(self.libraries), name, build_id, None, None, category=category, keeps=keeps)
             self._library_of[path, build_id] = library
             self.libraries.append(library)
             if path == vdso.PATH or not path.startswith("["):

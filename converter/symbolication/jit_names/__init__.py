@@ -22,7 +22,6 @@ from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDER
 from traceferry.symbolication.jit_names.languages import BEAM, CPYTHON, HOTSPOT, PHP, WASMTIME
 from traceferry.symbolication.jit_names.patterns import (
     ANONYMOUS,
-    CATEGORY_COLORS,
     GENERIC,
     SELF_HOSTED,
     Name,
@@ -31,7 +30,7 @@ from traceferry.symbolication.jit_names.patterns import (
     Tier,
 )
 
-__all__ = ["CATEGORY_COLORS", "PATTERNS", "Name", "Producer", "Tier", "demangled", "producer_of"]
+__all__ = ["PATTERNS", "Name", "Producer", "Tier", "demangled", "producer_of"]
 
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "V8": V8,

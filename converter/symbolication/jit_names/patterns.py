@@ -12,22 +12,6 @@ ANONYMOUS = "(anonymous)"
 # The file of SpiderMonkey's own JavaScript, which samply keeps out of the JavaScript-only view.
 SELF_HOSTED = "self-hosted"
 
-CATEGORY_COLORS = {
-    "JavaScript": "yellow",
-    "WebAssembly": "blue",
-    "Java": "yellow",
-    "PHP": "lightblue",
-    "Erlang": "lightred",
-    "Python": "blue",
-    ".NET": "magenta",
-    "Ruby": "lightred",
-    "Lua": "lightblue",
-    "Julia": "magenta",
-    "Dart": "lightblue",
-    "RegExp": "red",
-    "JIT": "purple",
-}
-
 
 class Tier(NamedTuple):
     """name: the producer's word for it, as Turbofan (OSR); family: what is one colour and one category in the viewer,
@@ -43,7 +27,7 @@ class Tier(NamedTuple):
 
 class Name(NamedTuple):
     """function: never empty; kind: function, builtin, stub, trampoline, regexp, inline cache or wasm; category: one of
-    CATEGORY_COLORS; file: as the producer writes it; line, column: from 1, 0 is unknown; is_js: belongs into the
+    model.categories; file: as the producer writes it; line, column: from 1, 0 is unknown; is_js: belongs into the
     viewer's JavaScript-only view, as functions of any scripting language do."""
 
     function: str

@@ -1,0 +1,74 @@
+"""The categories of frames: one table of names and colours, which the page and both viewers show.
+
+Three things can be told apart at a glance: code of the user's, in a language of its own or native; the runtime that
+executes it; and the system: its libraries and its kernel. Colours are the Firefox Profiler's names.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+# The user's code.
+LANGUAGE_COLORS = {
+    "JavaScript": "yellow",
+    "WebAssembly": "magenta",
+    "Java": "yellow",
+    "PHP": "lightblue",
+    "Erlang": "lightred",
+    "Python": "green",
+    ".NET": "magenta",
+    "Ruby": "lightred",
+    "Lua": "lightblue",
+    "Julia": "magenta",
+    "Dart": "lightblue",
+    "Managed": "yellow",
+}
+NATIVE, RUNTIME, SYSTEM, KERNEL, OTHER = "Native", "Runtime", "System library", "Kernel", "Other"
+MACHINE_COLORS = {NATIVE: "blue", RUNTIME: "brown", SYSTEM: "darkgrey", KERNEL: "orange", OTHER: "grey"}
+# Code that a runtime generates for itself.
+GENERATED_COLORS = {"JIT": "purple", "RegExp": "red", "Wrapper": "lightblue"}
+CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS
+
+# Files that execute programs of other languages, by their names without folders: interpreters, virtual machines, and
+# the libraries that come with them.
+_RUNTIMES = re.compile(
+    r"""
+    lib(?:jvm|jli|java|jimage|nio|net|zip|verify|instrument|management|j9\w*|jvmcicompiler|graal\w*)\.so
+    | libpython[\d.]+\w*\.so[\d.]* | python[\d.]*\w?
+    | node(?:js)? | libnode\.so[\d.]* | bun(?:\.exe)? | deno | hermes | libhermes\.so | d8 | libv8\w*\.so
+    | libmozjs\S*\.so[\d.]* | lib(?:javascriptcore|webkit)\S*\.so[\d.]* | pmjs
+    | php[\d.]* | php-(?:fpm|cgi)[\d.]* | libphp[\d.]*\.so | opcache\.so
+    | ruby[\d.]* | libruby\S*\.so[\d.]* | beam(?:\.\w+)*
+    | dotnet | lib(?:coreclr|clrjit|clrgc|hostfxr|hostpolicy|mono\w*)\S*\.so[\d.]* | mono(?:-sgen|-boehm)?
+    | libjulia\S*\.so[\d.]* | julia | lua(?:jit)?[\d.-]*\w* | liblua\S*\.so[\d.]* | perl[\d.]* | libperl\.so[\d.]*
+    | dart(?:aotruntime|vm)? | libflutter\w*\.so | libart\w*\.so
+    | _?lib(?:wasmtime|wasmer|wasmedge)\S*\.so[\d.]* | wasmtime | wasmer
+    """,
+    re.VERBOSE,
+)
+_SYSTEM_FOLDERS = (
+    "/lib/",
+    "/lib32/",
+    "/lib64/",
+    "/usr/lib/",
+    "/usr/lib32/",
+    "/usr/lib64/",
+    "/usr/libexec/",
+    "/nix/store/",
+)
+_VDSO = re.compile(r"\[vdso\d*\]|\[vsyscall\]")
+# These are the same wherever they lie: images of containers, sysroots and build machines have folders of their own.
+_SYSTEM_LIBRARIES = re.compile(
+    r"(?:ld-(?:linux|musl)\S*|lib(?:c|m|dl|rt|pthread|gcc_s|stdc\+\+|c\+\+|c\+\+abi|resolv|util|anl|nsl))(?:-[\d.]+)?\.so[\d.]*"
+)
+
+
+def category_of_file(path: str) -> str:
+    """Returns the category of the native code in a file, by its path as recorded: of a runtime, of the system, or
+    NATIVE, the user's own."""
+    name = PurePosixPath(path).name
+    if _RUNTIMES.fullmatch(name):
+        return RUNTIME
+    is_of_system = path.startswith(_SYSTEM_FOLDERS) or _VDSO.fullmatch(path) or _SYSTEM_LIBRARIES.fullmatch(name)
+    return SYSTEM if is_of_system else NATIVE
