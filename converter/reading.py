@@ -56,8 +56,8 @@ class LoadOptions:
         Addresses of servers that are asked for binaries and debug files that are not here, by build id; "" stands for
         those of the environment's ``DEBUGINFOD_URLS``. Nothing is downloaded by default.
     on_download : callable, optional
-        Called with the file's name, the bytes that came since, and all its bytes (0 is unknown), while a file is
-        downloaded.
+        Called with the file's name, the bytes that came since, and all its bytes (0 is unknown): when a server is
+        asked for it, and while it is downloaded.
     search_working_folder : bool, default True
         Looks for the program that an XRay log is named after in the working folder, too; else only beside the log.
     adds_calls : bool, default False

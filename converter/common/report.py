@@ -172,8 +172,8 @@ KINDS: dict[str, Kind] = {
         "usually frames of code built without frame pointers"),
     "names_missing": Kind("loss", "functions of mapped files are shown by address for want of symbols",
         "give the recorded files: --sysroot / if they are still on this machine, --sysroot DIR for a copy of the "
-        "recorded machine's files, or --symbols FILE; perf record writes no build ids with -z, -B or --no-buildid, "
-        "and none into pipes"),
+        "recorded machine's files, or --symbols FILE; perf record --buildid-mmap writes build ids also with -z, -B or "
+        "--no-buildid, and into pipes"),
     "names_partly_missing": Kind("info",
         "functions that the symbols of a file do not name are shown by where they begin, or by address",
         "install the package with its debug file, let --debuginfod download that, or give it: --symbols FILE"),

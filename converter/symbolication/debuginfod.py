@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["debuginfo", "executable"]
 Answer = TypeVar("Answer")
-# What a download tells: the file's name, the bytes that came since, all its bytes (0 is unknown).
+# What a download tells: the file's name; the bytes that came since, 0: a server is asked; all its bytes, 0 is unknown.
 OnDownload = Callable[[str, int, int], None]
 
 SCHEMES = ("http://", "https://")
@@ -146,6 +146,7 @@ class Debuginfod:
         """Downloads a file into the cache; returns whether the server has it. Raises OSError, ValueError or
         HTTPException if the server fails, _RefusedError if what it sends is not taken."""
         begun = time.monotonic()
+        self._on_download(name, 0, 0)
         response = _within(ANSWER_SECONDS, lambda: _answer_of(url))
         if response is None:
             return False

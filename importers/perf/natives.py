@@ -52,6 +52,11 @@ KERNEL_REFERENCES = ("_text", "_stext")
 MAX_OFFSET = 1 << 62
 # How many addresses without a name it takes to look for the package of a library's debug file.
 MANY_NAMELESS = 10
+# What names a library that is not here, and of which a build id is known.
+OF_BUILD = (
+    "give the file, or the package's debug file: --symbols FILE-OR-DIR; or a copy of the recorded machine's files: "
+    "--sysroot DIR; or let --debuginfod download it"
+)
 ADDRESSES = 1 << 64
 UNKNOWN = "[unknown]"
 
@@ -303,7 +308,8 @@ class Natives:
         counts = f"{name} ({n} of {library.n_asked} addresses)"
         if library.symbols is None:
             why = "the file was not found" if library.build_id else "no build id is recorded"
-            report.note("names_missing", n, where=where, detail=f"{counts}: {why}")
+            advice = OF_BUILD if library.build_id else None
+            report.note("names_missing", n, where=where, detail=f"{counts}: {why}", advice=advice)
             return
         link, package = self._answers.ask(
             f"names of {where}", report, partial(_names_elsewhere, library), unpacked=_two(str)

@@ -7,6 +7,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from traceferry.common.report import Report
     from traceferry.model import Trace
     from traceferry.reading import LoadOptions
+    from traceferry.symbolication.debuginfod import OnDownload
 
 # Exit statuses.
 DONE = 0
@@ -134,10 +136,11 @@ def add_fail_on(parser: argparse.ArgumentParser, default: FailOn | None = None) 
     )  # fmt: skip
 
 
-def load_trace(arguments: argparse.Namespace, adds_calls: bool = False) -> Trace:
+def load_trace(arguments: argparse.Namespace, adds_calls: bool = False, on_download: OnDownload | None = None) -> Trace:
     from traceferry.api import load
 
-    return load(arguments.inputs, symbols=arguments.symbols, options=load_options(arguments, adds_calls))
+    options = replace(load_options(arguments, adds_calls), on_download=on_download)
+    return load(arguments.inputs, symbols=arguments.symbols, options=options)
 
 
 def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> LoadOptions:
