@@ -1,9 +1,9 @@
 """What a jitdump's names say: function, kind, category, tier and place, for each producer.
 
-SEEN holds names of the captures, and of producers that no capture has (CoreCLR, Ruby, LuaJIT, Julia, Dart) as their
-sources write them; SOURCES_SAY names that only samply's tests or the producers' sources show. A name is
-compared as `function`, or with its place as `function @ file:line:column`, and as `category kind`, with ` js` if it
-belongs into the JavaScript-only view, and its tier.
+SEEN holds names of the captures; of producers that no capture has (CoreCLR, Ruby, LuaJIT, Julia, Dart) names that their
+sources write, and for CoreCLR some that .NET Core 3.1 wrote. SOURCES_SAY holds names that only samply's tests or the
+producers' sources show. A name is compared as `function`, or with its place as `function @ file:line:column`, and as
+`category kind`, with ` js` if it belongs into the JavaScript-only view, and its tier.
 """
 
 import io
@@ -190,7 +190,25 @@ SEEN: dict[str, Cases] = {
         "[QuickJitted]": (
             "System.Threading.ThreadPoolWorkQueue.Dequeue(Foo&,bool&)", ".NET function, QuickJitted",
         ),
-        # Neither the brackets of an array nor those of an attribute's assembly begin the method.
+        # .NET Core 3.1 wrote these.
+        "stub<1> AllocateTemporaryEntryPoints<PRECODE_FIXUP>": (
+            "AllocateTemporaryEntryPoints<PRECODE_FIXUP>", "JIT stub",
+        ),
+        "instance int32 [App] App.Box`1+Inner`1[System.__Canon,System.Int32]::Count(!1[],!0&,int32[0...,0...])"
+        "[Optimized]": (
+            "App.Box.Inner<System.__Canon,System.Int32>.Count(!1[],!0&,int32[,])", ".NET function, Optimized",
+        ),
+        "class [System.Runtime]System.Collections.Generic.IEnumerable`1<!!0> [System.Linq] "
+        "System.Linq.Enumerable::Where(class [System.Runtime]System.Collections.Generic.IEnumerable`1<!!0>,"
+        "class [System.Runtime]System.Func`2<!!0,bool>)[QuickJitted]": (
+            "System.Linq.Enumerable.Where(System.Collections.Generic.IEnumerable<!!0>,System.Func<!!0,bool>)",
+            ".NET function, QuickJitted",
+        ),
+        "instance bool [App] App.Program+<Main>c__AnonStorey0::<>m__0(int32)[OptimizedTier1]": (
+            "App.Program.<Main>c__AnonStorey0.<>m__0(int32)", ".NET function, OptimizedTier1",
+        ),
+        # The sources of later versions write these. Neither the brackets of an array nor those of an attribute's
+        # assembly begin the method.
         "int32[,] [App] App.Grid::Make(int32[,],unsigned int8[]&,native int*)[OptimizedTier1OSR]": (
             "App.Grid.Make(int32[,],unsigned int8[]&,native int*)", ".NET function, OptimizedTier1 (OSR)",
         ),

@@ -17,6 +17,8 @@ _ARITY = re.compile(r"`[0-9]+")
 _NESTED = re.compile(r"(?<=[\w>\]])[+/](?=[\w<])")
 _TYPE_WORD = re.compile(r"(?<![\w.])(?:value class|valuetype|class) ")
 _TYPE_ASSEMBLY = re.compile(r"(?<![\w\]>`&*])\[[^\[\],]+\](?=\S)")
+# Of an array with several dimensions, whose lower bounds are unknown: int32[0...,0...].
+_BOUND = re.compile(r"(?<=[\[,])0\.\.\.(?=[,\]])")
 
 _QUICK = "QuickJitted"
 _TIERS = (
@@ -82,7 +84,7 @@ def _with_angles(text: str) -> str:
 
 def _signature(text: str) -> str:
     """Returns the types of arguments without `class`, assemblies and numbers of type parameters."""
-    text = _TYPE_ASSEMBLY.sub("", _TYPE_WORD.sub("", text))
+    text = _BOUND.sub("", _TYPE_ASSEMBLY.sub("", _TYPE_WORD.sub("", text)))
     return _NESTED.sub(".", _ARITY.sub("", text))
 
 
