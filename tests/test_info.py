@@ -118,9 +118,11 @@ def test_samples_count_for_each_function_on_their_stacks_once(rows: list[tuple[i
         counts.append(n)
     totals = SampleTotals(trace)
     totals.add(np.repeat(np.arange(len(paths), dtype=np.int32), counts))
-    own, total = totals.by_func()
-    assert own.tolist() == [sum(n for path, n in zip(paths, counts, strict=True) if path[-1] == f) for f in range(4)]
-    assert total.tolist() == [sum(n for path, n in zip(paths, counts, strict=True) if f in path) for f in range(4)]
+    for groups in ([0, 1, 2, 3], [0, 1, 1, 0]):
+        own, total = totals.by_func(np.array(groups, np.int32))
+        grouped = [([groups[f] for f in path], n) for path, n in zip(paths, counts, strict=True)]
+        assert own.tolist() == [sum(n for path, n in grouped if path[-1] == f) for f in range(4)]
+        assert total.tolist() == [sum(n for path, n in grouped if f in path) for f in range(4)]
 
 
 def test_allocations_by_class_and_site() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.analysis.totals.collect import Collected, collect
+from traceferry.analysis.totals.nameless import group_name, grouped_addresses
 from traceferry.analysis.totals.rows import Rows
 from traceferry.analysis.totals.sums_of_trace import (
     AMOUNT_NAMES,
@@ -84,18 +85,34 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
 
 
 def _functions(collected: Collected, top: int, sort: str) -> list[Json]:
-    """Those that were called or sampled: the same order on every run."""
-    trace, columns = collected.trace, collected.by_func()
+    """Returns those that were called or sampled, in the same order on every run. Addresses of a library that nothing
+    names are one."""
+    trace, group = collected.trace, grouped_addresses(collected.trace)
+    columns = collected.by_func(group)
     ranked_by = [columns[name] for name in (*SORTS[sort], *SORTS["self"])]
     seen = np.flatnonzero((columns["calls"] > 0) | (columns["total_samples"] > 0))
     order = ranked(seen, ranked_by, trace.func_name)
-    return [_function(trace, func) | {name: int(c[func]) for name, c in columns.items()} for func in order[:top]]
+    n_in_group = _group_sizes(collected, group)
+    return [
+        _function(trace, func, n_in_group.get(func, 1)) | {name: int(c[func]) for name, c in columns.items()}
+        for func in order[:top]
+    ]
 
 
-def _function(trace: Trace, func: int) -> Json:
+def _group_sizes(collected: Collected, group: Array) -> dict[int, int]:
+    """Returns how many functions of each group have samples, by its func; of groups of several."""
+    alone = np.arange(len(group), dtype=np.int32)
+    if np.array_equal(group, alone):
+        return {}
+    _, samples = collected.samples.by_func(alone)
+    sizes = np.bincount(group[samples > 0], minlength=len(group))
+    return {func: int(sizes[func]) for func in np.flatnonzero(sizes > 1).tolist()}
+
+
+def _function(trace: Trace, func: int, n_in_group: int) -> Json:
     source = int(trace.funcs["source"][func])
     return {
-        "name": trace.func_name(func),
+        "name": group_name(trace.func_name(func), n_in_group),
         "file": trace.strings[int(trace.sources["path"][source])] if source >= 0 else None,
         "line": int(trace.funcs["line"][func]) or None,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
 from traceferry.analysis.totals.trees import Trees
@@ -39,11 +41,13 @@ class Collected:
     def n_samples(self) -> int:
         return sum(thread["samples"] for process in self.processes for thread in process.threads)
 
-    def by_func(self) -> dict[str, Array]:
-        """int64 for each function: calls counts enters; total_ns and total_samples count the outermost activation of a
-        recursive function only."""
+    def by_func(self, group: Array | None = None) -> dict[str, Array]:
+        """Returns int64 for each function: calls counts enters; total_ns and total_samples count the outermost
+        activation of a recursive function only. group: the func (int32) to which the samples of each count, by default
+        itself."""
         names = ("calls", "total_ns", "self_ns", "samples", "total_samples")
-        return dict(zip(names, (*self.calls.by_func(), *self.samples.by_func()), strict=True))
+        of = np.arange(len(self.trace.funcs), dtype=np.int32) if group is None else group
+        return dict(zip(names, (*self.calls.by_func(), *self.samples.by_func(of)), strict=True))
 
     def add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
         """Adds a thread. Returns what it has."""

@@ -26,11 +26,11 @@ class SampleTotals:
         counts[: len(self._of_stack)] += self._of_stack
         self._of_stack = counts
 
-    def by_func(self) -> tuple[Array, Array]:
-        """Returns (samples, total samples) of each func."""
+    def by_func(self, group: Array) -> tuple[Array, Array]:
+        """Returns (samples, total samples) of each func. group: the func (int32) to which each counts."""
         trace, n = self._trace, len(self._of_stack)
         n_funcs = len(trace.funcs)
-        func = trace.frames["func"][trace.stacks["frame"][:n]]
+        func = group[trace.frames["func"][trace.stacks["frame"][:n]]]
         prefix = trace.stacks["prefix"][:n]
         own = np.bincount(func, self._of_stack, n_funcs)
         return own.astype(np.int64), inclusive_by_row(prefix, func, func, self._of_stack, n_funcs)

@@ -98,6 +98,28 @@ class Recording {
     return lib < 0 ? "" : this.libs[lib];
   }
 
+  /** Whether a function is an address of its library, since nothing names what is there: libc.so.6+0x1234. */
+  isAddress(func) {
+    const lib = this.libOf(func);
+    const name = this.funcs.name[func];
+    return lib !== "" && name.startsWith(`${lib}+0x`) && /^[0-9a-f]+$/.test(name.slice(lib.length + 3));
+  }
+
+  /** For each function the first that is such an address of the same library; for others the function. */
+  addressGroups() {
+    const first = new Map();
+    return Int32Array.from(this.funcs.name, (_, func) => {
+      if (!this.isAddress(func)) {
+        return func;
+      }
+      const lib = this.libOf(func);
+      if (!first.has(lib)) {
+        first.set(lib, func);
+      }
+      return first.get(lib);
+    });
+  }
+
   /** {name, color} of a frame: its tier, which is more specific, or its category. */
   kindOf(frame) {
     const tier = this.frames.tier[frame];

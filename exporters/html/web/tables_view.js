@@ -3,7 +3,15 @@
 function functionsView(recording, flame, state) {
   const { merged, measureIndex, threads, range } = flame;
   const { name, unit } = recording.measures[measureIndex];
-  const { self, total } = merged.byFunction();
+  const groups = recording.addressGroups();
+  const { self, total } = merged.byFunction(groups);
+  const inGroup = countsOfGroups(groups, merged.byFunction().total);
+  const nameOf = (func) =>
+    inGroup[func] > 1 && recording.isAddress(func)
+      ? `${recording.libOf(func)} (${inGroup[func]} addresses without a name)`
+      : recording.fullNameOf(func);
+  const shortOf = (func) => (inGroup[func] > 1 ? nameOf(func) : recording.shortNameOf(func));
+  const searched = (func) => (inGroup[func] > 1 ? `${recording.libOf(func)}+0x` : recording.shortNameOf(func));
   const counted = recording.measures.findIndex(({ name, unit }) => name === "calls" && unit === "count");
   const withCalls = counted >= 0 && name === "time of calls";
   const calls = withCalls ? mergedTree(recording, counted, threads, range).byFunction().self : null;
@@ -22,16 +30,12 @@ function functionsView(recording, flame, state) {
     withCalls ? { title: "Calls", value: (row) => row.calls, show: (row) => formatCount(row.calls) } : null,
     textColumn(
       "Function",
-      (row) => recording.fullNameOf(row.func),
+      (row) => nameOf(row.func),
       (row) =>
-        button(
-          recording.shortNameOf(row.func),
-          () => state.go({ tab: "flame", find: recording.shortNameOf(row.func) }),
-          {
-            class: "link name",
-            title: `${recording.fullNameOf(row.func)}\nShow in the flame graph`,
-          },
-        ),
+        button(shortOf(row.func), () => state.go({ tab: "flame", find: searched(row.func) }), {
+          class: "link name",
+          title: `${nameOf(row.func)}\nShow in the flame graph`,
+        }),
     ),
     textColumn("Kind", (row) => [...(kinds.get(row.func) ?? [])].join(", ")),
     textColumn(
@@ -55,6 +59,15 @@ function functionsView(recording, flame, state) {
     filterLabel: "Filter functions",
     onsort: (nth) => state.replace({ sort: columns[nth].title }),
   });
+}
+
+/** How many functions of each group there are, of those that have anything. */
+function countsOfGroups(groups, total) {
+  const counts = new Int32Array(groups.length);
+  groups.forEach((group, func) => {
+    counts[group] += total[func] > 0 ? 1 : 0;
+  });
+  return counts;
 }
 
 function kindsOfFunctions(recording) {

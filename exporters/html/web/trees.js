@@ -103,7 +103,7 @@ class PathTree {
   }
 
   /** self and total of each function; a recursive function's total is that of its outermost calls. */
-  byFunction() {
+  byFunction(groupOf = null) {
     const { func } = this.recording.frames;
     const n = this.recording.funcs.name.length;
     const self = new Float64Array(n);
@@ -124,7 +124,8 @@ class PathTree {
         continue;
       }
       const node = entered[depth][places[depth]++];
-      const f = this.frame[node] < 0 ? -1 : func[this.frame[node]];
+      const own = this.frame[node] < 0 ? -1 : func[this.frame[node]];
+      const f = own < 0 || groupOf === null ? own : groupOf[own];
       if (f >= 0) {
         self[f] += this.own[node];
         if (open[f]++ === 0) {

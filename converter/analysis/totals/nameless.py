@@ -1,0 +1,33 @@
+"""Functions that are addresses of a library, since nothing names what is there: together they are a row of tables."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from traceferry.model import Array, Trace
+
+# As libc.so.6+0x1234.
+ADDRESS = re.compile(r"(.+)\+0x[0-9a-f]+", re.DOTALL)
+
+
+def grouped_addresses(trace: Trace) -> Array:
+    """Returns for each func, int32, the first one that is such an address of the same library; for others the func."""
+    frames, strings = trace.frames, trace.strings
+    group = np.arange(len(trace.funcs), dtype=np.int32)
+    in_library = frames["lib"] >= 0
+    pairs = zip(frames["func"][in_library].tolist(), frames["lib"][in_library].tolist(), strict=True)
+    names, libraries = trace.funcs["name"], trace.libs["name"]
+    first: dict[str, int] = {}
+    for func, lib in dict.fromkeys(pairs):
+        found = ADDRESS.fullmatch(strings[int(names[func])])
+        if found is not None and found[1] == (library := strings[int(libraries[lib])]):
+            group[func] = first.setdefault(library, func)
+    return group
+
+
+def group_name(name: str, n_addresses: int) -> str:
+    """Returns what a group is called. name: of its first function."""
+    found = ADDRESS.fullmatch(name)
+    return f"{found[1]} ({n_addresses} addresses without a name)" if found is not None and n_addresses > 1 else name
