@@ -172,7 +172,7 @@ def test_the_page_holds_the_tables(comparison: Comparison, written: dict[str, Pa
 
 
 NAMED = [("constructor", "a.c", 1), ("toString", "a.c", 1), ("__proto__", "a.c", 1), ("same", "a.c", 10),
-         ("same", "b.c", 10), ("other", "b.c", 10)]  # fmt: skip
+         ("same", "b.c", 10), ("other(int) const", "b.c", 10)]  # fmt: skip
 
 
 def named_run(is_slow: bool, nth: int) -> Run:
@@ -202,6 +202,9 @@ def test_a_frame_of_the_page_has_the_verdicts_of_its_own_function(tmp_path: Path
     found = dict(zip(zip(frames["name"], frames["place"], strict=True), frames["verdicts"], strict=True))
     changed = ["self time slower", "total time slower"]
     assert found == {(name, file): changed if (name, file) == ("same", "a.c") else [] for name, file, _ in NAMED}
+    assert dict(zip(frames["name"], frames["short"], strict=True)) == {
+        name: "other" if name == "other(int) const" else "" for name, *_ in NAMED
+    }
     context = chromium.new_context()
     shown = Opened(context, (tmp_path / "diff.html").as_uri() + "#measure=constructor&threads=map")
     texts = shown.eval(
@@ -209,6 +212,9 @@ def test_a_frame_of_the_page_has_the_verdicts_of_its_own_function(tmp_path: Path
     )
     assert sum("the function, in all: self time slower, total time slower · a.c" in text for text in texts) == 1
     assert sum("no significant change of the function in all" in text for text in texts) == len(NAMED) - 1
+    assert sum(text.startswith("other(int) const") for text in texts) == 1
+    labels = shown.eval("[...page.tree.parent.keys()].map(node => page.tree.nameOf(node))")
+    assert sum(label.startswith("other") and "(" not in label for label in labels) == 1
     assert shown.problems == []
     context.close()
 

@@ -417,10 +417,10 @@ COLORS = {
 }  # fmt: skip
 NOT_IN_SAMPLY = {
     "Tracing JIT": "green", "Function JIT": "blue", "YJIT": "green", "ZJIT": "green",
-    "PreJIT": "brown", "PreJIT (cold)": "brown", "QuickJitted": "blue", "OptimizedTier0": "blue",
-    "MinOptJitted": "blue", "MinOptimized": "blue", "Instrumented": "magenta", "InstrumentedTier": "magenta",
+    "PreJIT": "brown", "PreJIT (cold)": "brown", "QuickJitted": "yellow", "OptimizedTier0": "yellow",
+    "MinOptJitted": "yellow", "MinOptimized": "yellow", "Instrumented": "magenta", "InstrumentedTier": "magenta",
     "InstrumentedTierOptimized": "magenta", "Optimized": "green", "OptimizedTier1": "green",
-    "OptimizedTier1 (OSR)": "green", "Unoptimized": "blue",
+    "OptimizedTier1 (OSR)": "green", "Unoptimized": "yellow",
 }  # fmt: skip
 FAMILIES = {
     "Maglev (context specialized)": "Maglev", "Maglev (OSR)": "Maglev",

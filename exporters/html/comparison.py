@@ -5,6 +5,7 @@ It is made of the same modules as the page of a recording, and as that one makes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -18,6 +19,7 @@ from traceferry.analysis.compare.trees import SMALLER, DiffTree, Measured, diff_
 from traceferry.exporters.html.embed import first_that_fits, gzipped
 from traceferry.exporters.html.page import write_document
 from traceferry.files.output import Output
+from traceferry.symbolication.short_names import short_names
 
 SCRIPTS = (
     "bytes.js", "format.js", "dom.js", "colors.js", "paths.js", "state.js", "table.js", "flame.js", "compare_tree.js",
@@ -57,12 +59,19 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
         "joined": tree.n_joined,
         "frames": {
             "name": [frame[0][:LONGEST_NAME] for frame in tree.frames],
+            "short": _short_forms([frame[0] for frame in tree.frames]),
             "place": [_position(frame) for frame in tree.frames],
             "verdicts": _verdicts(comparison, tree),
         },
         "nodes": {"parent": tree.parent.tolist(), "frame": tree.frame.tolist()},
         "measured": [_measured(measured) for measured in tree.measured],
     }
+
+
+def _short_forms(names: Sequence[str]) -> list[str]:
+    """Returns the short form of each name, "" where that is the name itself."""
+    shorts = zip(names, short_names(names), strict=True)
+    return [short[:LONGEST_NAME] if short != name else "" for name, short in shorts]
 
 
 def _verdicts(comparison: Comparison, tree: DiffTree) -> list[list[str]]:

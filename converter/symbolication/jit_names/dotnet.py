@@ -24,10 +24,11 @@ _QUICK = "QuickJitted"
 _TIERS = (
     ("PreJIT", tier("PreJIT", "brown")),
     ("PreJit-cold", tier("PreJIT (cold)", "brown", family="PreJIT")),
-    (_QUICK, tier(_QUICK, "blue")),
-    ("OptimizedTier0", tier("OptimizedTier0", "blue", family=_QUICK)),
-    ("MinOptJitted", tier("MinOptJitted", "blue", family=_QUICK)),
-    ("MinOptimized", tier("MinOptimized", "blue", family=_QUICK)),
+    # Not blue, as native code is.
+    (_QUICK, tier(_QUICK, "yellow")),
+    ("OptimizedTier0", tier("OptimizedTier0", "yellow", family=_QUICK)),
+    ("MinOptJitted", tier("MinOptJitted", "yellow", family=_QUICK)),
+    ("MinOptimized", tier("MinOptimized", "yellow", family=_QUICK)),
     ("Instrumented", tier("Instrumented", "magenta")),
     ("InstrumentedTier", tier("InstrumentedTier", "magenta", family="Instrumented")),
     ("InstrumentedTierOptimized", tier("InstrumentedTierOptimized", "magenta", family="Instrumented")),

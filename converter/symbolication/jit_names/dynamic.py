@@ -101,7 +101,7 @@ DART: tuple[Pattern, ...] = (
         for library in _DART_LIBRARIES
     ),
     *(
-        Pattern(library, "function", "Dart", tier("Unoptimized", "blue"), _dart(""), whole=True)
+        Pattern(library, "function", "Dart", tier("Unoptimized", "yellow"), _dart(""), whole=True)
         for library in _DART_LIBRARIES
     ),
     GENERIC,

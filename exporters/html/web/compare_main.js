@@ -196,7 +196,10 @@ class ComparisonPage {
     const matches = values.find === "" ? null : matcher(values.find);
     this.graph.show(this.tree, {
       zoomed: values.zoom === "" ? -1 : nodeAt(this.tree, values.zoom.split(".")),
-      isChosen: matches === null ? null : Uint8Array.from(data.frames.name, (name) => matches(name)),
+      isChosen:
+        matches === null
+          ? null
+          : Uint8Array.from(data.frames.name, (name, nth) => matches(name) || matches(data.frames.short[nth] || name)),
       upward: false,
       colorOf: () => "grey",
       isInlined: () => false,

@@ -75,7 +75,8 @@ class DiffTree {
   /** The change stands in the frame, too: colour alone is not read by everybody. */
   nameOf(node) {
     const text = changeText(...this.amountsOf(node));
-    return text === "" ? this.functionOf(node) : `${this.functionOf(node)}  ${text}`;
+    const name = this.data.frames.short[this.frame[node]] || this.functionOf(node);
+    return text === "" ? name : `${name}  ${text}`;
   }
 
   keyOf(node) {
