@@ -30,6 +30,14 @@ from traceferry.symbolication.short_names import short_name, short_names
         ("App.Program.Work(int32[],App.Box<int32>&)", "App.Program.Work"),
         ("System.RuntimeType/List:Filter<T> (T,string&)", "System.RuntimeType/List:Filter<T>"),
         ("(wrapper runtime-invoke) object:run (object,intptr)", "(wrapper runtime-invoke) object:run"),
+        ("JavaMainWrapper_run_5087f5482cc9a6abc971913ece43acb471d2631b", "JavaMainWrapper_run"),
+        (
+            "IsolateEnterStub__JavaMainWrapper__run__5087f5482cc9a6abc971913ece43acb471d2631b"
+            "__a61fe6c26e84dd4037e4629852b5488bfcc16e7e",
+            "IsolateEnterStub__JavaMainWrapper__run",
+        ),
+        ("_5087f5482cc9a6abc971913ece43acb471d2631b", "_5087f5482cc9a6abc971913ece43acb471d2631b"),
+        ("a_5087f5482cc9a6abc971913ece43acb471d2631", "a_5087f5482cc9a6abc971913ece43acb471d2631"),
         ("(anonymous)", "(anonymous)"),
         ("a:wfib (WASM:1)", "a:wfib (WASM:1)"),
         ("f (2)", "f (2)"),

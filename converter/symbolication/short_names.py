@@ -1,13 +1,17 @@
-"""Short forms of functions' names: without the lists of their arguments, which fill the boxes of a flame graph."""
+"""Short forms of functions' names: without the lists of their arguments, or digests of these, which fill the boxes of a
+flame graph."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 # What follows the arguments of a member of a class in C++.
 _QUALIFIERS = (" const", " volatile", " &&", " &", " noexcept")
 _CALL_OPERATOR = "operator()"
+# What native images of GraalVM have behind a method, and its stubs behind the method's: digests of the signature.
+_DIGESTS = re.compile(r"(?:__?[0-9a-f]{40}){1,2}\Z")
 
 
 def short_names(names: Sequence[str]) -> list[str]:
@@ -21,6 +25,8 @@ def short_names(names: Sequence[str]) -> list[str]:
 def short_name(name: str) -> str:
     """Returns `geo::scale(double) const (.cold)` as `geo::scale (.cold)`, in linear time; a name without arguments as
     it is."""
+    if digests := _DIGESTS.search(name, max(len(name) - 84, 1)):
+        return name[: digests.start()]
     end = _without_suffixes(name)
     suffix = name[end:]
     while word := next((word for word in _QUALIFIERS if name.endswith(word, 0, end)), ""):
