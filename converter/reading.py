@@ -106,7 +106,9 @@ class ImportContext:
         from traceferry.symbolication.debuginfod import Debuginfod
 
         server = Debuginfod(self.servers, report, on_download=self.options.on_download) if self.servers else None
-        return DebugFiles(report, self.sysroots, self.folders, self.limit, server)
+        return DebugFiles(
+            report, self.sysroots, self.folders, self.limit, server, [source.path for source in self.symbols]
+        )
 
 
 class Companion(NamedTuple):

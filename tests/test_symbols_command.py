@@ -26,6 +26,7 @@ from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 from traceferry.apps import cli
 from traceferry.apps.cli.symbol_files import AT_ONCE, lookup_data, open_any
 from traceferry.files.source import Source, open_source
+from traceferry.symbolication.debug_links import NO_FILES
 from traceferry.symbolication.demangle import Demangler, demangle
 from traceferry.symbolication.gsym.reader import Gsym
 
@@ -194,7 +195,7 @@ def test_look_ups_as_data(run: Run) -> None:
     for name, kind in KINDS.items():
         Path(kind.name).write_bytes(kind.data())
         source = open_source(kind.name)
-        answers = list(lookup_data(open_any(source, None), source, kind.says, Demangler()))
+        answers = list(lookup_data(open_any(source, None, NO_FILES), source, kind.says, Demangler()))
         assert [data_as_text(answer) for answer in answers] == list(kind.says.values()), name
         json.dumps(answers)
     body = GsymFile().function("_Z1fv", 0x1000, 8, merged=[Body("_Z1gv", 0x1000, 8)])

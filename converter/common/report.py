@@ -217,6 +217,10 @@ KINDS: dict[str, Kind] = {
     "debuginfod_downloads": Kind("info", "files were downloaded from debuginfod servers, into the cache of elfutils"),
     "debuginfod_failed": Kind("info", "debuginfod servers failed, or sent what is not taken",
         "what failed once is not asked again; the next conversion tries anew"),
+    "debug_files_missing": Kind("loss",
+        "files with a part of the debug information were not found: inlined functions and some names are missing",
+        "put them beside the program, or give their folder with --symbols; where the program was built, "
+        "dwp -e PROGRAM -o PROGRAM.dwp packs .dwo files"),
     "symbols_used": Kind("info", "files that gave functions their names"),
     "symbols_unused": Kind("info", "files or folders of --symbols gave nothing",
         "a file must be of a recorded build: traceferry symbols FILE prints its build id"),

@@ -16,6 +16,7 @@ from traceferry.symbolication.interface import Symbols
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
+    from traceferry.symbolication.debug_links import LinkedFiles
 
 ELF_MAGIC = b"\x7fELF"
 # GSYM_MAGIC 0x4753594d in either byte order.
@@ -29,6 +30,8 @@ BUILD_IDS = ".build-id"
 MOST_FILES, MOST_NAMES = 1 << 12, 1 << 17
 # What the tools that write symbols put behind the name of the library.
 SUFFIXES = (".gsym", ".sym", ".debug", ".dbg")
+# ELF files that complete others, and name no library themselves.
+SPLIT_SUFFIXES = (".dwo", ".dwp")
 
 
 class Identified(Protocol):
@@ -48,14 +51,16 @@ class Identified(Protocol):
 Chosen = TypeVar("Chosen", bound=Identified)
 
 
-def open_symbols(source: Source) -> Symbols:
-    """Raises FormatError for a file that is neither ELF, GSYM nor Breakpad, or a header that cannot be read."""
+def open_symbols(source: Source, linked: LinkedFiles | None = None) -> Symbols:
+    """Raises FormatError for a file that is neither ELF, GSYM nor Breakpad, or a header that cannot be read. linked:
+    finds the files to which parts of its debug information were moved."""
     head = bytes(source.data[:LONGEST_MAGIC])
     if head.startswith(ELF_MAGIC):
         from traceferry.symbolication.binary import Binary
+        from traceferry.symbolication.debug_links import NO_FILES
         from traceferry.symbolication.elf import ElfSymbols
 
-        return ElfSymbols(Binary(source))
+        return ElfSymbols(Binary(source), linked or NO_FILES)
     if head.startswith(GSYM_MAGICS):
         from traceferry.symbolication.gsym.reader import Gsym
 
@@ -83,7 +88,8 @@ def files_in_folder(folder: str) -> list[str]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != BUILD_IDS)
         n_looked_at += len(names)
-        files += [str(path) for name in sorted(names) if _begins_as_symbols(path := Path(parent, name))]
+        named = (Path(parent, name) for name in sorted(names) if not name.endswith(SPLIT_SUFFIXES))
+        files += [str(path) for path in named if _begins_as_symbols(path)]
         if len(files) > MOST_FILES or n_looked_at > MOST_NAMES:
             raise UsageError(
                 f"{folder}: it holds too many files to look for symbols in all; name a folder inside of it"
@@ -97,6 +103,14 @@ def _begins_as_symbols(file: Path) -> bool:
             return opened.read(LONGEST_MAGIC).startswith(MAGICS)
     except OSError:
         return False
+
+
+def completes_others(binary: Binary) -> bool:
+    """Whether the file has debug information of others alone: split units, or what `dwz` found in several."""
+    names = {section.name for section in binary.sections}
+    if not names.isdisjoint((".debug_info.dwo", ".zdebug_info.dwo")):
+        return True
+    return ".debug_info" in names and names.isdisjoint((".text", ".symtab", ".dynsym"))
 
 
 class SymbolIndex(Generic[Chosen]):

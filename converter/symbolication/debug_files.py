@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +18,8 @@ from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_of, is_same_build
-from traceferry.symbolication.choose import BUILD_IDS
-from traceferry.symbolication.debug_links import DebugLink, alt_link, debug_link
+from traceferry.symbolication.choose import BUILD_IDS, ELF_MAGIC, MOST_NAMES, SPLIT_SUFFIXES, library_name
+from traceferry.symbolication.debug_links import DebugLink, LinkedFiles, alt_link, debug_link, shared_id
 
 if TYPE_CHECKING:
     from traceferry.symbolication.debuginfod import Debuginfod
@@ -44,7 +47,7 @@ class DebugFiles:
     """Searches files with debug information, each once.
 
     roots: copies of the recorded machine's file tree, which come before this machine's; folders: the user's, which may
-    have a folder .build-id; server: asked last, None if the user names none.
+    have a folder .build-id; server: asked last, None if the user names none; given: files of the user's.
     """
 
     def __init__(
@@ -54,12 +57,15 @@ class DebugFiles:
         folders: Sequence[str] = (),
         limit: Limit = DEFAULT_LIMIT,
         server: Debuginfod | None = None,
+        given: Sequence[str] = (),
     ) -> None:
         self._report = report
         self._roots = [*roots, SYSTEM]
         self._folders = list(folders)
         self._limit = limit
         self._server = server
+        self._given = given
+        self._opened_split: dict[str, Binary | None] = {}
 
     @property
     def can_download(self) -> bool:
@@ -86,15 +92,84 @@ class DebugFiles:
 
     def alternative(self, debug: Binary) -> Binary | None:
         """Returns the file to which `dwz` moved what several debug files share; None where it names none, or none is
-        here."""
+        here, which the report then says."""
         link = alt_link(debug)
         if link is None:
             return None
         beside = os.path.join(os.path.dirname(os.path.realpath(debug.path)), link.path)
         rooted = [root.rstrip(os.sep) + link.path for root in self._roots if os.path.isabs(link.path)]
-        places = [beside, *rooted, *(path_of_build(folder, link.build_id) for folder in self._debug_folders())]
+        name = os.path.basename(link.path)
+        of_user = [place for place in self._given if os.path.basename(place) == name]
+        of_user += [os.path.join(folder, name) for folder in self._folders]
+        by_build = (path_of_build(folder, link.build_id) for folder in self._debug_folders())
+        places = [beside, *rooted, *by_build, *of_user]
         found = self._first(iter(places), Wanted(link.build_id), debug.path)
-        return found or self.downloaded(link.build_id, Path(link.path).name)
+        found = found or self.downloaded(link.build_id, name)
+        if found is None:
+            self._note_missing(debug.name, link.path, f"with the build id {link.build_id}")
+        return found
+
+    # ------------------------------------------------ split units
+
+    def beside(self, *paths: str) -> LinkedFiles:
+        """Returns what finds the files to which parts of the debug information of a binary were moved: they may be
+        beside these paths, too."""
+        return _Linked(self, paths)
+
+    def package(self, paths: Sequence[str]) -> Binary | None:
+        """Returns the .dwp file of a binary. paths: of the binary, and of what it was recorded as."""
+        names = [name for path in paths for name in (f"{Path(path).name}.dwp", f"{library_name(Path(path).name)}.dwp")]
+        places = [os.path.join(folder, name) for folder in self._parents(paths) for name in names]
+        places += [place for name in names for place in self._split_by_name.get(name, ())]
+        return next((found for place in dict.fromkeys(places) if (found := self._split_file(place)) is not None), None)
+
+    def split_files(self, paths: Sequence[str], name: str, folder: str) -> Iterator[Binary]:
+        """Yields .dwo files: where the compiler wrote it, beside the binary, in the user's folders."""
+        compiled = os.path.join(folder, name)
+        rooted = [root.rstrip(os.sep) + compiled for root in self._roots if os.path.isabs(compiled)]
+        relative = [name] if not os.path.isabs(name) else []
+        near = [
+            os.path.join(parent, one)
+            for parent in (*self._parents(paths), *self._folders)
+            for one in (*relative, Path(name).name)
+        ]
+        for place in dict.fromkeys([*rooted, *near, *self._split_by_name.get(Path(name).name, ())]):
+            found = self._split_file(place)
+            if found is not None:
+                yield found
+
+    def note_missing_unit(self, library: str, name: str, split_id: str, others: Sequence[str]) -> None:
+        what = f"with the id {split_id}; here of another build: {', '.join(others)}" if others else f"id {split_id}"
+        self._note_missing(library, name, what)
+
+    def _note_missing(self, library: str, name: str, what: str) -> None:
+        self._report.note("debug_files_missing", where=f"{library}: {name}", detail=f"{library}: {name} ({what})")
+
+    def _parents(self, paths: Sequence[str]) -> list[str]:
+        parents = [os.path.dirname(place) for path in paths for place in (path, os.path.realpath(path))]
+        return list(dict.fromkeys(parent for parent in parents if os.path.isabs(parent)))
+
+    @cached_property
+    def _split_by_name(self) -> dict[str, list[str]]:
+        """The user's .dwo and .dwp files by name; of those in folders, a limited number is looked at."""
+        found: dict[str, list[str]] = {}
+        walked = (
+            os.path.join(parent, name)
+            for folder in self._folders
+            for parent, _, names in os.walk(folder)
+            for name in sorted(names)
+        )
+        for place in chain(self._given, islice(walked, MOST_NAMES)):
+            if place.endswith(SPLIT_SUFFIXES):
+                found.setdefault(os.path.basename(place), []).append(place)
+        return found
+
+    def _split_file(self, place: str) -> Binary | None:
+        """Returns a file that has no build id: its units have numbers, which are compared."""
+        if place not in self._opened_split:
+            source = open_named(place, self._report, is_right=is_elf, limit=self._limit)
+            self._opened_split[place] = self._binary(source) if source is not None else None
+        return self._opened_split[place]
 
     # ------------------------------------------------ places
 
@@ -118,24 +193,64 @@ class DebugFiles:
     def _first(self, places: Iterator[str] | Sequence[str], wanted: Wanted, asked_by: str) -> Binary | None:
         for place in dict.fromkeys(places):
             source = self._opened(place, wanted, asked_by)
-            if source is None:
-                continue
-            try:
-                return Binary(source)
-            except FormatError as error:
-                self._report.note(
-                    "symbols_damaged", offset=error.offset, where=place, detail=f"{place}: {error.message}"
-                )
+            found = self._binary(source) if source is not None else None
+            if found is not None:
+                return found
         return None
+
+    def _binary(self, source: Source) -> Binary | None:
+        try:
+            return Binary(source)
+        except FormatError as error:
+            place = source.path
+            self._report.note("symbols_damaged", offset=error.offset, where=place, detail=f"{place}: {error.message}")
+            return None
 
     def _opened(self, place: str, wanted: Wanted, asked_by: str) -> Source | None:
         """Returns the file if it is the wanted one, and not the one that asks."""
         if not os.path.exists(place) or (asked_by and os.path.realpath(place) == os.path.realpath(asked_by)):
             return None
         if wanted.build_id:
-            return open_named(
-                place, self._report, limit=self._limit,
-                is_right=lambda head: is_same_build(build_id_of(head), wanted.build_id),
-            )  # fmt: skip
+
+            def is_right(head: memoryview) -> bool:
+                return is_same_build(build_id_of(head), wanted.build_id) or is_shared_as(place, head, wanted)
+
+            return open_named(place, self._report, is_right=is_right, limit=self._limit)
         source = open_named(place, self._report, beside=asked_by, limit=self._limit)
         return source if source is not None and zlib.crc32(source.data) == wanted.crc else None
+
+
+def is_elf(head: memoryview) -> bool:
+    return bytes(head[:4]) == ELF_MAGIC
+
+
+def is_shared_as(place: str, head: memoryview, wanted: Wanted) -> bool:
+    """Whether it is the file to which `dwz --dwarf-5` moved what several have in common: it has no build id."""
+    try:
+        return shared_id(Binary(Source(place, head))) == wanted.build_id
+    except FormatError:
+        return False
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """A LinkedFiles of one binary. paths: of it, and of what it was recorded as."""
+
+    files: DebugFiles
+    paths: tuple[str, ...]
+
+    def alternative(self, debug: Binary) -> Binary | None:
+        return self.files.alternative(debug)
+
+    def package(self, debug: Binary) -> Binary | None:
+        return self.files.package(self._paths(debug))
+
+    def split_files(self, debug: Binary, name: str, folder: str) -> Iterator[Binary]:
+        return self.files.split_files(self._paths(debug), name, folder)
+
+    def note_missing(self, debug: Binary, name: str, split_id: str, others: Sequence[str]) -> bool:
+        self.files.note_missing_unit(debug.name, name, split_id, others)
+        return True
+
+    def _paths(self, debug: Binary) -> list[str]:
+        return [*self.paths, os.path.abspath(debug.path)]

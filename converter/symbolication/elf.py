@@ -16,7 +16,7 @@ from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.debug_links import MINI_DEBUG_INFO, mini_debug_info
+from traceferry.symbolication.debug_links import MINI_DEBUG_INFO, NO_FILES, LinkedFiles, mini_debug_info
 from traceferry.symbolication.interface import (
     NOTHING,
     Answer,
@@ -32,9 +32,8 @@ from traceferry.symbolication.interface import (
 from traceferry.symbolication.symbol_table import LAST, SymbolTable, symbols_of
 
 if TYPE_CHECKING:
-    from traceferry.symbolication.dwarf.lookup import DwarfLookup
+    from traceferry.symbolication.dwarf.lookup import DwarfLookup, Overview
     from traceferry.symbolication.gsym.reader import Gsym
-    from traceferry.symbolication.ranges import Ranges
 
 # symbolic's addresses have 32 bits.
 MAX_RELATIVE = 1 << 32
@@ -44,10 +43,12 @@ GSYM_SECTION = ".gsym"
 
 
 class ElfSymbols:
-    """Names as the symbol table and the debug information have them, C++ ones mangled."""
+    """Names as the symbol table and the debug information have them, C++ ones mangled. linked: finds the files to which
+    parts of the debug information were moved."""
 
-    def __init__(self, binary: Binary) -> None:
+    def __init__(self, binary: Binary, linked: LinkedFiles = NO_FILES) -> None:
         self.binary = binary
+        self.linked = linked
         self.path, self.name, self.base = binary.path, binary.name, binary.base
         self._problems: set[tuple[int, str]] = set()
         self._was_described = False
@@ -79,16 +80,17 @@ class ElfSymbols:
 
     def _are_described(self, addresses: Array) -> Array:
         """Whether the debug information can have something to say of each."""
-        if self._described is None:
+        if self._overview.code is None:
             return np.ones(len(addresses), bool)
-        begins, ends = np.array(self._described, np.uint64).reshape(-1, 2).T
+        begins, ends = np.array(self._overview.code, np.uint64).reshape(-1, 2).T
         first, end = self.table.surroundings(addresses)
         nth = np.searchsorted(ends, first, "right")
         return np.concatenate((begins, LAST))[nth] < end
 
     def _lookup_described(self, addresses: Array) -> Frames:
         self._was_described = True
-        if not has_symbolic() or self.binary.symcache is None:
+        # symbolic reads one file.
+        if not has_symbolic() or self._overview.is_in_several_files or self.binary.symcache is None:
             return look_up(addresses, self._own.answer)
         distinct, which = np.unique(addresses, return_inverse=True)
         answers = [self._answer_of_symbolic(address) for address in distinct.tolist()]
@@ -119,16 +121,16 @@ class ElfSymbols:
             return SymbolTable(self.binary)
 
     @cached_property
-    def _described(self) -> Ranges | None:
-        from traceferry.symbolication.dwarf.lookup import code_of_units
+    def _overview(self) -> Overview:
+        from traceferry.symbolication.dwarf.lookup import overview
 
-        return code_of_units(self.binary)
+        return overview(self.binary)
 
     @cached_property
     def _own(self) -> DwarfLookup:
         from traceferry.symbolication.dwarf.lookup import DwarfLookup
 
-        return DwarfLookup(self.binary, self.table, self._lost)
+        return DwarfLookup(self.binary, self.table, self._lost, self.linked)
 
     @property
     def has_lines(self) -> bool:
@@ -148,12 +150,12 @@ class ElfSymbols:
     @property
     def is_slow(self) -> bool:
         """Whether symbolic would have answered look-ups faster, were it installed."""
-        return self._was_described and not has_symbolic()
+        return self._was_described and not has_symbolic() and not self._overview.is_in_several_files
 
     def functions(self) -> Iterator[Function]:
         from traceferry.symbolication.dwarf.functions import functions
 
-        return functions(self.binary, self._lost) if self.embedded is None else self.embedded.functions()
+        return functions(self.binary, self._lost, self.linked) if self.embedded is None else self.embedded.functions()
 
     def _lost(self, error: FormatError) -> None:
         self._problems.add((error.offset or 0, str(error.message)))

@@ -530,7 +530,7 @@ class Natives:
             return
         library.debug = self._debug_files.debug_file(binary, path, library.name)
         if library.debug is not None:
-            library.symbols = ElfSymbols(library.debug)
+            library.symbols = ElfSymbols(library.debug, self._debug_files.beside(path, binary.path))
 
     def _given_for(self, name: str, build_id: str) -> tuple[FoundSymbols | None, str]:
         """Returns (symbols for a library: the user's, else those that can be found; why those of its name are
@@ -668,7 +668,7 @@ class Natives:
         from traceferry.symbolication.choose import open_symbols
 
         try:
-            return open_symbols(source)
+            return open_symbols(source, self._debug_files.beside())
         except FormatError as error:
             if kind:
                 self._trace.report.note(kind, where=source.path, detail=f"{source.path}: {error.message}")

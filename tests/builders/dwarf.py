@@ -14,19 +14,22 @@ SUBPROGRAM, VARIABLE, NAMESPACE = 0x2E, 0x34, 0x39
 NAME, STMT_LIST, LOW_PC, HIGH_PC, LANGUAGE, COMP_DIR, ORIGIN = 0x03, 0x10, 0x11, 0x12, 0x13, 0x1B, 0x31
 DECL_FILE, DECL_LINE, SPECIFICATION, RANGES, CALL_FILE, CALL_LINE = 0x3A, 0x3B, 0x47, 0x55, 0x58, 0x59
 LINKAGE_NAME, STR_OFFSETS_BASE, ADDR_BASE, RNGLISTS_BASE, DWO_NAME = 0x6E, 0x72, 0x73, 0x74, 0x76
+GNU_DWO_NAME, GNU_DWO_ID, GNU_RANGES_BASE, GNU_ADDR_BASE = 0x2130, 0x2131, 0x2132, 0x2133
 # Forms.
 ADDR, BLOCK2, DATA4, STRING, DATA1, SDATA, STRP, UDATA, REF_ADDR, REF4 = 1, 3, 6, 8, 0x0B, 0x0D, 0x0E, 0x0F, 0x10, 0x13
 INDIRECT, SEC_OFFSET, FLAG_PRESENT, STRX, ADDRX, LINE_STRP, IMPLICIT_CONST, RNGLISTX = (
     0x16, 0x17, 0x19, 0x1A, 0x1B, 0x1F, 0x21, 0x23,
 )  # fmt: skip
 # strx1 to strx4, addrx1 to addrx4.
+DATA8, STRP_SUP, REF_SUP4, GNU_REF_ALT, GNU_STRP_ALT = 0x07, 0x1D, 0x1C, 0x1F20, 0x1F21
 INDEX_BYTES = {0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4}
 FORMS = {
     NAME: STRING, COMP_DIR: STRING, LINKAGE_NAME: STRING, DWO_NAME: STRING, LOW_PC: ADDR, HIGH_PC: UDATA,
     ORIGIN: REF4, SPECIFICATION: REF4, STMT_LIST: SEC_OFFSET, RANGES: SEC_OFFSET, STR_OFFSETS_BASE: SEC_OFFSET,
-    ADDR_BASE: SEC_OFFSET, RNGLISTS_BASE: SEC_OFFSET,
+    ADDR_BASE: SEC_OFFSET, RNGLISTS_BASE: SEC_OFFSET, GNU_DWO_NAME: STRING, GNU_DWO_ID: DATA8,
+    GNU_RANGES_BASE: SEC_OFFSET, GNU_ADDR_BASE: SEC_OFFSET,
 }  # fmt: skip
-SKELETON = 4  # a kind of unit
+SKELETON, SPLIT = 4, 5  # kinds of units
 # Languages.
 C_PLUS_PLUS_14, RUST = 0x21, 0x1C
 
@@ -96,15 +99,16 @@ class Dwarf:
 
     # ------------------------------------------------ .debug_info
 
-    def unit(self, *dies: Die, kind: int = 1, **attributes: Any) -> Self:
-        """attributes: of the compile unit, by the names in this module, in small letters."""
+    def unit(self, *dies: Die, kind: int = 1, split_id: int = 0, **attributes: Any) -> Self:
+        """attributes: of the compile unit, by the names in this module, in small letters; split_id: of a skeleton or
+        split unit of DWARF 5."""
         root = die(COMPILE_UNIT, {globals()[name.upper()]: value for name, value in attributes.items()}, *dies)
         abbrev_at = len(self.sections.get(".debug_abbrev", b""))
         address_size = b"\x08"
         abbrev = self.pack(self.offset, abbrev_at)
         head = self.pack("H", self.version)
         head += bytes([kind]) + address_size + abbrev if self.version >= 5 else abbrev + address_size
-        head += bytes(8 if kind == SKELETON else 0)
+        head += self.pack("Q", split_id) if kind in (SKELETON, SPLIT) else b""
         start = len(self.sections.setdefault(".debug_info", b""))
         first = start + (12 if self.offset == "Q" else 4) + len(head)
         abbrevs: list[bytes] = []
@@ -142,8 +146,8 @@ class Dwarf:
             }.get(form, bytes)()
         if form == INDIRECT:
             return uleb(value[0]) + self._value(*value)
-        fixed = {ADDR: "Q", DATA1: "B", DATA4: "I", REF4: "I"} | dict.fromkeys(
-            (STRP, LINE_STRP, SEC_OFFSET, REF_ADDR), self.offset
+        fixed = {ADDR: "Q", DATA1: "B", DATA4: "I", DATA8: "Q", REF4: "I", REF_SUP4: "I"} | dict.fromkeys(
+            (STRP, LINE_STRP, SEC_OFFSET, REF_ADDR, STRP_SUP, GNU_REF_ALT, GNU_STRP_ALT), self.offset
         )
         if form in INDEX_BYTES:
             return value.to_bytes(INDEX_BYTES[form], "big" if self.order == ">" else "little")
@@ -196,12 +200,13 @@ class Dwarf:
 
     # ------------------------------------------------ the file
 
-    def elf(self, symbols: Iterable[Symbol] = (), text: tuple[int, int] = TEXT) -> bytes:
-        """symbols: of .symtab; text: address and size of .text."""
+    def elf(self, symbols: Iterable[Symbol] = (), text: tuple[int, int] = TEXT, suffix: str = "") -> bytes:
+        """symbols: of .symtab; text: address and size of .text; suffix: of the sections' names."""
         info = bytearray(self.sections.get(".debug_info", b""))
         for at, label, width, base in self._references:
             struct.pack_into(self.order + width, info, at, self._labels[label] - base)
         sections = {**self.sections, **({".debug_info": bytes(info)} if info else {})}
+        sections = {name + (suffix if name.startswith(".debug_") else ""): data for name, data in sections.items()}
         return elf(self.order, text, sections, symbols)
 
 
@@ -215,9 +220,10 @@ def elf(order: str, text: tuple[int, int], sections: Mapping[str, bytes], symbol
             *(len(strings), symbol.bind << 4 | symbol.kind, 0, symbol.section, symbol.address, symbol.size),
         )
         strings += symbol.name.encode() + b"\0"
-    progbits, symtab, strtab, nobits = 1, 2, 3, 8
+    progbits, symtab, strtab, note, nobits = 1, 2, 3, 7, 8
     rows = [(".text", nobits, 6, *text, b"", 0, 0)]
-    rows += [(name, progbits, 0, 0, len(data), data, 0, 0) for name, data in sections.items()]
+    for name, data in sections.items():
+        rows.append((name, note if name.startswith(".note") else progbits, 0, 0, len(data), data, 0, 0))
     rows.append((".symtab", symtab, 0, 0, len(table), table, len(rows) + 2, 24))
     rows.append((".strtab", strtab, 0, 0, len(strings), strings, 0, 0))
     names = b"\0" + b"".join(row[0].encode() + b"\0" for row in rows) + b".shstrtab\0"

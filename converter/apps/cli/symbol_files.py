@@ -18,6 +18,7 @@ from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import open_symbols
 from traceferry.symbolication.code_symbols import CodeSymbols
+from traceferry.symbolication.debug_links import LinkedFiles
 from traceferry.symbolication.demangle import Demangler, shown_path
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym import writer as gsym_writer
@@ -34,11 +35,12 @@ MERGED, CALL_SITES = "merged functions", "call sites"  # parts of a GSYM file
 Shown = tuple[str, str, int]  # a frame: name, source, line
 
 
-def open_any(source: Source, at_ns: int | None) -> Symbols:
+def open_any(source: Source, at_ns: int | None, linked: LinkedFiles) -> Symbols:
     """Opens a file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose
-    code counts; None: what was loaded last. Raises FormatError for anything else."""
+    code counts; None: what was loaded last; linked: finds the rest of the debug information of a file. Raises
+    FormatError for anything else."""
     try:
-        symbols = open_symbols(source)
+        symbols = open_symbols(source, linked)
         if at_ns is not None:
             raise UsageError(f"{source.path}: only a recording's code has a time: --at does not apply here")
         return symbols

@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.common.units import parse_duration
     from traceferry.files.decompress import limit_of
     from traceferry.files.source import open_source
+    from traceferry.symbolication.debug_files import DebugFiles
     from traceferry.symbolication.demangle import Demangler
 
     if arguments.json and not arguments.lookup:
@@ -56,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     limit = limit_of(arguments.decompress_limit)
     source = open_source(arguments.source, limit)
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
-    symbols = symbol_files.open_any(source, at_ns)
+    report = Report()
+    linked = DebugFiles(report, limit=limit).beside()
+    symbols = symbol_files.open_any(source, at_ns, linked)
     n_different = 0
     demangle = Demangler()
     if arguments.output:
@@ -68,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             sys.stdout.writelines(symbol_files.lookup_text(symbols, source, addresses, demangle))
     if arguments.verify:
-        other = symbol_files.open_any(open_source(arguments.verify, limit), None)
+        other = symbol_files.open_any(open_source(arguments.verify, limit), None, linked)
         n_compared, differences = symbol_files.verify(symbols, other, demangle)
         for difference in differences[: arguments.limit]:
             print(symbol_files.as_text(difference.address, difference.mine))
@@ -80,14 +83,15 @@ def run(arguments: argparse.Namespace) -> int:
             print(shown(line))
     for what in filter(None, (source.damage, source.limited)):
         print(shown(f"{arguments.source}: {what}"), file=sys.stderr)
-    report = Report()
     demangle.note_kept(report, symbols.path)
     for issue in report:
-        print(issue.as_text(), file=sys.stderr)
+        if issue.kind != "files_read":
+            print(issue.as_text(), file=sys.stderr)
     for offset, what in symbols.problems[: arguments.limit]:
         print(shown(f"{arguments.source}: damaged at offset {offset}: {what}"), file=sys.stderr)
     is_damaged = bool(symbols.problems or source.damage)
-    is_lossy = is_damaged or (bool(source.limited) and arguments.fail_on == "loss")
+    is_missing = any(issue.kind == "debug_files_missing" for issue in report)
+    is_lossy = is_damaged or ((bool(source.limited) or is_missing) and arguments.fail_on == "loss")
     return FOUND if n_different or (is_lossy and arguments.fail_on) else DONE
 
 

@@ -53,7 +53,7 @@ class _Opened:
         if isinstance(symbols, Gsym):
             symbols = symbols.anew()
         elif isinstance(symbols, ElfSymbols):
-            symbols = ElfSymbols(symbols.binary)
+            symbols = ElfSymbols(symbols.binary, symbols.linked)
         return FoundSymbols(symbols, self.binary, self.debug)
 
 

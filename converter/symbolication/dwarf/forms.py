@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from traceferry.common.errors import FormatError
@@ -51,9 +52,11 @@ SIZES: dict[str, dict[int, int | str]] = {
     "other": {
         **{0x03: "block 2", 0x04: "block 4", 0x09: "block", 0x0A: "block 1", 0x18: "block"},  # 0x18: exprloc
         **{0x0C: 1, 0x16: "indirect", 0x19: 0},  # flag, indirect, flag_present
-        **{0x1C: 4, 0x1D: "offset", 0x1E: 16, 0x20: 8},  # ref_sup4, strp_sup, data16, ref_sig8
-        **{0x22: "uleb", 0x24: 8, 0x1F20: "offset", 0x1F21: "offset"},  # loclistx, ref_sup8, GNU_ref_alt, GNU_strp_alt
+        **{0x1E: 16, 0x20: 8, 0x22: "uleb"},  # data16, ref_sig8, loclistx
     },
+    # Of the file that several share: ref_sup4, ref_sup8, GNU_ref_alt; strp_sup, GNU_strp_alt
+    "shared reference": {0x1C: 4, 0x24: 8, 0x1F20: "offset"},
+    "shared text": {0x1D: "offset", 0x1F21: "offset"},
 }
 FORMS = {form: Form(size, meaning) for meaning, sizes in SIZES.items() for form, size in sizes.items()}
 IMPLICIT_CONST = 0x21
@@ -75,25 +78,49 @@ class Section:
         return len(self.bytes)
 
 
+class Effort:
+    """The work that may still be done: of all files together that hold the debug information of one."""
+
+    def __init__(self) -> None:
+        self._left = 0
+
+    def add(self, n_bytes: int) -> None:
+        """Allows for what that many bytes need."""
+        self._left += EFFORT * n_bytes
+
+    def spend(self, amount: int) -> None:
+        """Counts work against what undamaged files of this size can need. Raises FormatError when it is used up."""
+        self._left -= amount
+        if self._left < 0:
+            raise FormatError("the debug information refers to the same bytes too often", None, ".debug_info")
+
+
 class Sections:
     """held: by the names of SECTIONS; texts: debug_str and debug_line_str, whose texts are decoded once; effort: what
-    `spend` may still count."""
+    `spend` may still count; open_shared: opens the sections of the file that several share, None where it is not
+    here."""
 
-    def __init__(self, order: Order, held: dict[str, Section]) -> None:
+    def __init__(
+        self,
+        order: Order,
+        held: dict[str, Section],
+        effort: Effort,
+        open_shared: Callable[[], Sections | None] = lambda: None,
+    ) -> None:
         self.order = order
+        self.held = held
         self.info, self.abbrev, self.line = held["info"], held["abbrev"], held["line"]
         self.ranges, self.rnglists, self.addr = held["ranges"], held["rnglists"], held["addr"]
         self.str_offsets = held["str_offsets"]
         self.texts = {"debug_str": held["str"], "debug_line_str": held["line_str"]}
-        # .debug_str_offsets does not count.
-        self.effort = EFFORT * (sum(map(len, held.values())) - len(self.str_offsets))
+        self.effort, self.spend = effort, effort.spend
+        self._open_shared = open_shared
         self._decoded: dict[tuple[str, int], str] = {}
 
-    def spend(self, amount: int) -> None:
-        """Counts work against what an undamaged file of this size can need. Raises FormatError when it is used up."""
-        self.effort -= amount
-        if self.effort < 0:
-            raise FormatError("the debug information refers to the same bytes too often", None, ".debug_info")
+    @cached_property
+    def shared(self) -> Sections | None:
+        """The sections of the file to which `dwz` moved what several files have in common."""
+        return self._open_shared()
 
     def text(self, section: str, offset: int) -> str:
         """Returns the zero-terminated text at `offset` of debug_str or debug_line_str."""
@@ -106,16 +133,22 @@ class Sections:
         return self._decoded[key]
 
 
-def sections_of(binary: Binary) -> Sections | None:
-    """Returns None where there is no debug information. Raises FormatError if a section cannot be read."""
+def sections_of(
+    binary: Binary, effort: Effort | None = None, open_shared: Callable[[], Sections | None] = lambda: None
+) -> Sections | None:
+    """Returns None where there is no debug information. Raises FormatError if a section cannot be read. effort: that of
+    the file that this one belongs to."""
     if not binary.section_named(".debug_info") and not binary.section_named(".zdebug_info"):
         return None
-    held = {name: _section(binary, name) for name in SECTIONS}
-    return Sections("little" if binary.little_endian else "big", held)
+    held = {name: section_of(binary, name) for name in SECTIONS}
+    effort = Effort() if effort is None else effort
+    # .debug_str_offsets does not count.
+    effort.add(sum(map(len, held.values())) - len(held["str_offsets"]))
+    return Sections("little" if binary.little_endian else "big", held, effort, open_shared)
 
 
-def _section(binary: Binary, name: str) -> Section:
-    """Returns a section's bytes, not copied, unless it is compressed."""
+def section_of(binary: Binary, name: str) -> Section:
+    """Returns a section's bytes, not copied, unless it is compressed. name: without .debug_."""
     section = binary.section_named(f".debug_{name}") or binary.section_named(f".zdebug_{name}")
     return Section(f".debug_{name}", binary.content(section) if section is not None else memoryview(b""))
 

@@ -14,7 +14,7 @@ why not:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +22,13 @@ from elftools.dwarf.constants import DW_UT_split_type, DW_UT_type
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles
+from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
 from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
-from traceferry.symbolication.dwarf.units import CONTEXTS, Entry, Unit, units_of
-from traceferry.symbolication.interface import Function, Inline
+from traceferry.symbolication.dwarf.split import SplitUnits
+from traceferry.symbolication.dwarf.units import CONTEXTS, Entry, Lost, Unit, Units
+from traceferry.symbolication.interface import Function, Inline, line_number
 from traceferry.symbolication.plt import PLT_SECTIONS
 from traceferry.symbolication.ranges import Ranges, holder, merged
 from traceferry.symbolication.symbol_table import (
@@ -47,16 +50,15 @@ SHN_UNDEF = 0
 # DW_LANG_* of C, C++ (to 23) and Objective C++ (DWARF 5, section 7.12, and the published list of later codes).
 QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
 
-Lost = Callable[[FormatError], None]
 
-
-def functions(binary: Binary, lost: Lost = lambda error: None) -> Iterator[Function]:
+def functions(binary: Binary, lost: Lost = lambda error: None, linked: LinkedFiles = NO_FILES) -> Iterator[Function]:
     """Yields all functions, by address, the smaller first. Those of the same address and size are all there, in the
     file's order; but a symbol is not, where the debug information has such a function.
 
-    lost: called for what is damaged or missing in the debug information; everything else is there. Never raises.
+    lost: called for what is damaged or missing in the debug information; everything else is there. linked: finds the
+    files to which parts of it were moved. Never raises.
     """
-    info, text = debug_info(binary, lost), merged(binary.code_ranges)
+    info, text = debug_info(binary, lost, linked), merged(binary.code_ranges)
     found = list(info.functions()) if info is not None else []
     symbols = [*symbol_functions(binary, text), *stub_functions(binary)]
     ranges = {(function.start, function.size) for function in found}
@@ -126,14 +128,26 @@ def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[F
 # ---------------------------------------------------------------- the debug information
 
 
-def debug_info(binary: Binary, lost: Lost) -> DebugInfo | None:
+def debug_info(binary: Binary, lost: Lost, linked: LinkedFiles = NO_FILES) -> DebugInfo | None:
     """Returns None where there is none that can be read."""
+
+    def shared_sections() -> Sections | None:
+        shared = linked.alternative(binary)
+        try:
+            return sections_of(shared, sections.effort) if shared is not None and sections is not None else None
+        except FormatError as error:
+            lost(error)
+            return None
+
     try:
-        sections = sections_of(binary)
+        sections = sections_of(binary, open_shared=shared_sections)
     except FormatError as error:
         lost(error)
         return None
-    return DebugInfo(sections, merged(binary.code_ranges), lost) if sections is not None else None
+    if sections is None:
+        return None
+    split = SplitUnits(binary, linked, sections, lost)
+    return DebugInfo(sections, merged(binary.code_ranges), split, lost)
 
 
 class Piece(NamedTuple):
@@ -147,18 +161,13 @@ class Piece(NamedTuple):
 class DebugInfo:
     """The units of a file, and what their entries mean. text: its sections of code, those that adjoin as one."""
 
-    def __init__(self, sections: Sections, text: Ranges, lost: Lost) -> None:
+    def __init__(self, sections: Sections, text: Ranges, split: SplitUnits, lost: Lost) -> None:
         self._sections = sections
         self._text = text
+        self._split = split
         self._lost = lost
-        self.units: list[Unit] = []
-        self._tables: dict[int, LineTable] = {}
-        try:
-            for unit in units_of(sections):
-                self.units.append(unit)
-        except FormatError as error:
-            lost(error)
-        self._offsets = [unit.offset for unit in self.units]
+        self._tables: dict[Unit, LineTable] = {}
+        self.units = Units(sections, lost).found
 
     def functions(self) -> Iterator[Function]:
         """Yields functions in the order of the units and their entries."""
@@ -173,12 +182,11 @@ class DebugInfo:
         if unit.kind in (DW_UT_type, DW_UT_split_type):
             return
         try:
-            elsewhere = unit.root.text("DW_AT_dwo_name") or unit.root.text("DW_AT_GNU_dwo_name")
+            if unit.split_name:
+                unit = self._split.unit_of(unit) or unit
         except FormatError as error:
             self._lost(error)
             return
-        if elsewhere:
-            self._lost(FormatError(f"the debug information of a unit is in another file, {elsewhere}", unit.offset))
         entries = unit.entries
         if unit.damage is not None:
             self._lost(unit.damage)
@@ -219,6 +227,16 @@ class DebugInfo:
                 lines.append((address, source, line))
         return lines or self._declared_at(entry, begin)
 
+    def line_at(self, unit: Unit, address: int) -> tuple[str, int]:
+        """Returns (source, line) of an address of a unit; ("", 0) where its lines do not say."""
+        try:
+            table = self._lines_of(unit)
+            for _, file, line in table.rows(address, address + 1):
+                return shown_path(table.file(file)), line_number(line)
+        except FormatError as error:
+            self._lost(error)
+        return "", 0
+
     def _declared_at(self, entry: Entry, begin: int) -> list[tuple[int, str, int]]:
         line = next((n for e in self._origins(entry) if (n := e.number("DW_AT_decl_line")) is not None), 0)
         for origin in self._origins(entry):
@@ -229,15 +247,17 @@ class DebugInfo:
         return []
 
     def _lines_of(self, unit: Unit) -> LineTable:
-        if unit.offset not in self._tables:
-            self._tables[unit.offset] = self._read_lines(unit)
-        return self._tables[unit.offset]
+        # The lines of a split unit are in the linked file.
+        unit = unit.skeleton or unit
+        if unit not in self._tables:
+            self._tables[unit] = self._read_lines(unit)
+        return self._tables[unit]
 
     def _read_lines(self, unit: Unit) -> LineTable:
         try:
             at = unit.root.number("DW_AT_stmt_list")
             if at is not None:
-                table = line_table_at(self._sections, at, unit.root.text("DW_AT_comp_dir"))
+                table = line_table_at(unit.sections, at, unit.root.text("DW_AT_comp_dir"))
                 if table.damage is not None:
                     self._lost(table.damage)
                 return table
@@ -318,10 +338,5 @@ class DebugInfo:
             if origin is None:
                 return
             yield origin
-            at = origin.reference("DW_AT_specification")
-            at = origin.reference("DW_AT_abstract_origin") if at is None else at
-            origin = None if at is None else self._entry_at(at)
-
-    def _entry_at(self, offset: int) -> Entry | None:
-        nth = bisect_right(self._offsets, offset) - 1
-        return self.units[nth].entries.get(offset) if nth >= 0 else None
+            is_specified = origin.refers("DW_AT_specification")
+            origin = origin.reference("DW_AT_specification" if is_specified else "DW_AT_abstract_origin")

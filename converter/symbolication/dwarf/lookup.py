@@ -11,16 +11,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+from elftools.dwarf.constants import DW_UT_skeleton
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.debug_links import ALT_LINK, NO_FILES, SUPPLEMENT, LinkedFiles
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf.forms import sections_of
-from traceferry.symbolication.dwarf.functions import DebugInfo, Lost, Piece, debug_info
-from traceferry.symbolication.dwarf.units import Unit, units_of
+from traceferry.symbolication.dwarf.functions import DebugInfo, Piece, debug_info
+from traceferry.symbolication.dwarf.units import Lost, Unit, Units
 from traceferry.symbolication.interface import NOTHING, Answer, Function, Inline, line_number
 from traceferry.symbolication.ranges import Ranges, merged
 from traceferry.symbolication.symbol_table import SymbolTable
@@ -33,7 +35,8 @@ class Spans(Generic[Held]):
     that starts holds an address, of those that start together the shortest, of equal ones the first."""
 
     def __init__(self, spans: Iterable[tuple[int, int, Held]]) -> None:
-        self._spans = sorted(spans, key=lambda span: (span[0], -span[1]))
+        self._spans = list(spans)[::-1]
+        self._spans.sort(key=lambda span: (span[0], -span[1]))
         self._starts = [begin for begin, _, _ in self._spans]
         # How far those up to each reach together: where that is not to an address, looking further back is of no use.
         self._reach = list(accumulate((end for _, end, _ in self._spans), max))
@@ -47,38 +50,54 @@ class Spans(Generic[Held]):
         return None
 
 
-def code_of_units(binary: Binary) -> Ranges | None:
-    """Returns where units of the debug information have code; None where one does not tell, or is damaged."""
+class Overview(NamedTuple):
+    """The facts that the units tell without their entries. code: where they have code, None where one does not tell, or
+    is damaged; is_in_several_files: whether other files hold parts of the debug information."""
+
+    code: Ranges | None
+    is_in_several_files: bool
+
+
+def overview(binary: Binary) -> Overview:
+    names = {section.name for section in binary.sections}
+    is_in_several = not names.isdisjoint((ALT_LINK, SUPPLEMENT))
+    # Only addresses of code that another file describes, and those of DWARF 5, are in this section.
+    may_be_split = not names.isdisjoint((".debug_addr", ".zdebug_addr"))
     ranges: Ranges = []
+    is_known = True
     try:
         sections = sections_of(binary)
-        for unit in units_of(sections) if sections is not None else ():
-            of_unit = unit.root.ranges()
-            if not of_unit:
-                return None
+        for unit in Units(sections).walk() if sections is not None else ():
+            if may_be_split and not is_in_several:
+                is_in_several = unit.kind == DW_UT_skeleton or (unit.coding.version < 5 and unit.split_name != "")
+            of_unit = unit.root.ranges() if is_known else []
+            is_known = is_known and (bool(of_unit) or unit.is_partial)
             ranges += of_unit
+            if not is_known and (is_in_several or not may_be_split):
+                break
     except FormatError:
-        return None
-    return merged(ranges)
+        is_known = False
+    return Overview(merged(ranges) if is_known else None, is_in_several)
 
 
 class DwarfLookup:
     """table: what names functions of which the debug information knows nothing. lost: called for what is damaged or
-    missing."""
+    missing; linked: finds the files to which parts of the debug information were moved."""
 
-    def __init__(self, binary: Binary, table: SymbolTable, lost: Lost) -> None:
+    def __init__(self, binary: Binary, table: SymbolTable, lost: Lost, linked: LinkedFiles = NO_FILES) -> None:
         self._binary = binary
         self._table = table
         self._lost = lost
+        self._linked = linked
         self._pieces: dict[int, Spans[Piece]] = {}
-        self._functions: dict[tuple[int, int], Function | None] = {}
+        self._functions: dict[tuple[int, int, int], Function | None] = {}
 
     def answer(self, address: int) -> Answer:
         table = self._table
         row = int(table.rows(np.array([address], np.uint64))[0])
         function = self._function_at(address)
         if function is None:
-            return Answer(*table.extent(row), [(table.name(row), "", 0)]) if row >= 0 else NOTHING
+            return Answer(*table.extent(row), [(table.name(row), *self._line_at(address))]) if row >= 0 else NOTHING
         name = table.name(row) if row >= 0 and table.extent(row)[0] == function.start else function.name
         return Answer(function.start, function.size, frames_at(function, name, address))
 
@@ -86,7 +105,7 @@ class DwarfLookup:
 
     @cached_property
     def _info(self) -> DebugInfo | None:
-        return debug_info(self._binary, self._lost)
+        return debug_info(self._binary, self._lost, self._linked)
 
     @cached_property
     def _units(self) -> tuple[Spans[Unit], list[Unit]]:
@@ -96,6 +115,8 @@ class DwarfLookup:
         for unit in self._info.units if self._info else ():
             try:
                 ranges = unit.root.ranges()
+                if unit.is_partial:
+                    continue
             except FormatError as error:
                 self._lost(error)
                 ranges = []
@@ -112,11 +133,16 @@ class DwarfLookup:
         for candidate in others if unit is None else [unit]:
             piece = self._pieces_of(self._info, candidate).at(address)
             if piece is not None:
-                key = (piece.entry.offset, piece.begin)
+                key = (candidate.offset, piece.entry.offset, piece.begin)
                 if key not in self._functions:
                     self._functions[key] = self._info.function(piece)
                 return self._functions[key]
         return None
+
+    def _line_at(self, address: int) -> tuple[str, int]:
+        """Returns what the lines say of an address whose function is described in a file that is not here."""
+        unit = self._units[0].at(address)
+        return self._info.line_at(unit, address) if self._info is not None and unit is not None else ("", 0)
 
     def _pieces_of(self, info: DebugInfo, unit: Unit) -> Spans[Piece]:
         if unit.offset not in self._pieces:
@@ -136,4 +162,4 @@ def frames_at(function: Function, name: str, address: int) -> list[tuple[str, st
         frames[0] = (outer, call.call_source, line_number(call.call_line))
         frames.insert(0, (call.name, source, line))
         calls = call.children
-    return [(name, shown_path(source), line) for name, source, line in frames]
+    return [(name, shown_path(source), line) for name, source, line in frames if name]

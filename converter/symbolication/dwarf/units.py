@@ -6,7 +6,8 @@ offset in its section, where the bytes are invalid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -31,9 +32,12 @@ from traceferry.symbolication.ranges import Ranges
 # ---------------------------------------------------------------- layout
 
 
+Lost = Callable[[FormatError], None]
+
 CONTEXTS = tuple(f"DW_TAG_{name}" for name in ("namespace", "structure_type", "union_type", "class_type", "subprogram"))
 # The entries that are kept.
-KEPT = {ENUM_DW_TAG[tag]: tag for tag in (*CONTEXTS, "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block")}
+PARTIAL = "DW_TAG_partial_unit"
+KEPT = {ENUM_DW_TAG[tag]: tag for tag in (*CONTEXTS, "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block", PARTIAL)}
 # The attributes that are read.
 ATTRIBUTES: dict[str, int] = {
     name: ENUM_DW_AT[name]
@@ -42,7 +46,8 @@ ATTRIBUTES: dict[str, int] = {
         *("DW_AT_low_pc", "DW_AT_high_pc", "DW_AT_ranges", "DW_AT_rnglists_base"),
         *("DW_AT_decl_file", "DW_AT_decl_line", "DW_AT_call_file", "DW_AT_call_line", "DW_AT_stmt_list"),
         *("DW_AT_abstract_origin", "DW_AT_specification", "DW_AT_dwo_name", "DW_AT_GNU_dwo_name"),
-        *("DW_AT_str_offsets_base", "DW_AT_addr_base", "DW_AT_GNU_addr_base"),
+        *("DW_AT_str_offsets_base", "DW_AT_addr_base", "DW_AT_GNU_addr_base", "DW_AT_GNU_ranges_base"),
+        "DW_AT_GNU_dwo_id",
     )
 }
 READ = frozenset(ATTRIBUTES.values())
@@ -147,9 +152,11 @@ class Entry:
         meaning, value = self._value(name)
         if meaning == "string index":
             size = unit.coding.offset_size
-            base = unit.root.number("DW_AT_str_offsets_base")
-            at = (2 * size if base is None else base) + value * size
+            at = unit.str_offsets_base + value * size
             meaning, value = "debug_str", number_at(unit.sections.str_offsets, at, size, unit.coding.order)
+        if meaning == "shared text":
+            shared = unit.sections.shared
+            return shared.text("debug_str", value) if shared is not None else ""
         if meaning in unit.sections.texts:
             return unit.sections.text(meaning, value)
         return str(value) if meaning == "text" else ""
@@ -160,12 +167,19 @@ class Entry:
             return self.unit.address_of(value)
         return int(value) if meaning == "address" else None
 
-    def reference(self, name: str) -> int | None:
-        """Returns where in .debug_info the entry is that the attribute refers to."""
+    def refers(self, name: str) -> bool:
+        """Whether the entry has this attribute, and it refers to another entry."""
+        return self._value(name)[0].endswith("reference")
+
+    def reference(self, name: str) -> Entry | None:
+        """Returns the entry that the attribute refers to; None where it is not here."""
         meaning, value = self._value(name)
+        units = self.unit.units
         if meaning == "unit reference":
-            return self.unit.offset + int(value)
-        return int(value) if meaning == "reference" else None
+            return units.entry_at(self.unit.offset + int(value))
+        if meaning == "shared reference":
+            return units.shared.entry_at(int(value)) if units.shared is not None else None
+        return units.entry_at(int(value)) if meaning == "reference" else None
 
     def ranges(self) -> Ranges:
         """Returns the (first address, end) of its code; [] where it has none."""
@@ -194,16 +208,22 @@ class Entry:
 
 
 class Unit:
-    """A unit of .debug_info, from `offset` to `end`; at: of its first entry; kind: DW_UT_*, 1 before DWARF 5.
+    """A unit of .debug_info, from `offset` to `end`; at: of its first entry; kind: DW_UT_*, 1 before DWARF 5; units:
+    all of the section.
 
-    tables: the abbreviations that units share, by offset and sizes; damage: why `entries` are not all."""
+    skeleton: the unit of the linked file that this one, of a file of its own, completes, None of others; damage: why
+    `entries` are not all."""
 
-    def __init__(self, sections: Sections, offset: int, tables: dict[tuple[int, ...], dict[int, Shape]]) -> None:
+    def __init__(self, units: Units, offset: int) -> None:
+        sections = units.sections
         info, order = sections.info, sections.order
+        self.units = units
         self.sections = sections
+        self.skeleton = units.skeleton
         self.offset = offset
         self.damage: FormatError | None = None
-        self._tables = tables
+        self._tables = units.tables
+        self._split_id: int | None = None
         length, at, offset_size = length_at(info, offset, order)
         self.end = at + length
         version = number_at(info, at, 2, order)
@@ -214,7 +234,9 @@ class Unit:
             self.kind, address_size = number_at(info, at, 1, order), number_at(info, at + 1, 1, order)
             self._abbrev = number_at(info, at + 2, offset_size, order)
             at += 2 + offset_size + (8 + offset_size if self.kind in (DW_UT_type, DW_UT_split_type) else 0)
-            at += 8 if self.kind in (DW_UT_skeleton, DW_UT_split_compile) else 0
+            if self.kind in (DW_UT_skeleton, DW_UT_split_compile):
+                self._split_id = number_at(info, at, 8, order)
+                at += 8
         else:
             self.kind = DW_UT_compile
             self._abbrev = number_at(info, at, offset_size, order)
@@ -283,11 +305,33 @@ class Unit:
     def _table_key(self) -> tuple[int, ...]:
         return self._abbrev, self.coding.version, self.coding.address_size, self.coding.offset_size
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it only holds what others refer to: no code."""
+        return self.root.tag == PARTIAL
+
+    @property
+    def split_id(self) -> int | None:
+        """The number that a skeleton and the unit that completes it have in common; None of other units."""
+        return self.root.number("DW_AT_GNU_dwo_id") if self._split_id is None else self._split_id
+
+    @property
+    def split_name(self) -> str:
+        """The file of the unit that completes this one; "" of one that is whole."""
+        return self.root.text("DW_AT_dwo_name") or self.root.text("DW_AT_GNU_dwo_name")
+
+    @property
+    def str_offsets_base(self) -> int:
+        base = self.root.number("DW_AT_str_offsets_base")
+        if base is not None:
+            return base
+        return 2 * self.coding.offset_size if self.coding.version >= 5 else 0
+
     def address_of(self, index: int) -> int:
         """Returns an address of .debug_addr."""
         size = self.coding.address_size
-        at = self._base("DW_AT_addr_base", "DW_AT_GNU_addr_base") + index * size
-        return number_at(self.sections.addr, at, size, self.coding.order)
+        base = (self.skeleton or self)._base("DW_AT_addr_base", "DW_AT_GNU_addr_base")
+        return number_at(self.sections.addr, base + index * size, size, self.coding.order)
 
     def _base(self, *names: str) -> int:
         return next((base for name in names if (base := self.root.number(name)) is not None), 0)
@@ -297,17 +341,22 @@ class Unit:
     def ranges(self, meaning: str, value: Any) -> Ranges:
         """Returns the ranges of the list that a value of DW_AT_ranges means."""
         if meaning == "range index":
-            base, size = self._base("DW_AT_rnglists_base"), self.coding.offset_size
+            size = self.coding.offset_size
+            # The only list of lists of a split unit stands behind its header.
+            behind_header = 12 + 2 * (size - 4) if self.skeleton is not None else 0
+            base = self._base("DW_AT_rnglists_base") or behind_header
             value = base + number_at(self.sections.rnglists, base + value * size, size, self.coding.order)
         elif meaning != "number":
             return []
+        elif self.skeleton is not None and self.coding.version < 5:
+            value += self.skeleton._base("DW_AT_GNU_ranges_base")
         found = list(self._rnglist(value) if self.coding.version >= 5 else self._range_list(value))
         self.sections.spend(len(found))
         return found
 
     @cached_property
     def _low(self) -> int:
-        return self.root.address("DW_AT_low_pc") or 0
+        return (self.skeleton or self).root.address("DW_AT_low_pc") or 0
 
     def _range_list(self, at: int) -> Iterator[tuple[int, int]]:
         """Yields ranges of .debug_ranges: pairs relative to a base; the largest address says that a new base
@@ -374,11 +423,46 @@ def undeclared(code: int, at: int) -> FormatError:
     return FormatError(f"the abbreviation {code} is not declared", at, ".debug_info")
 
 
-def units_of(sections: Sections) -> Iterator[Unit]:
-    """Yields the units in order. Raises FormatError at an invalid header, after which no unit can be found."""
-    tables: dict[tuple[int, ...], dict[int, Shape]] = {}
-    at = 0
-    while at < len(sections.info):
-        unit = Unit(sections, at, tables)
-        yield unit
-        at = unit.end
+class Units:
+    """The units of one .debug_info. lost: called for what is damaged; skeleton: of the unit of a split file.
+
+    tables: the abbreviations that units share, by offset and sizes."""
+
+    def __init__(self, sections: Sections, lost: Lost = lambda error: None, skeleton: Unit | None = None) -> None:
+        self.sections = sections
+        self.skeleton = skeleton
+        self.tables: dict[tuple[int, ...], dict[int, Shape]] = {}
+        self._lost = lost
+
+    def walk(self) -> Iterator[Unit]:
+        """Yields the units in order. Raises FormatError at an invalid header, after which no unit can be found."""
+        at = 0
+        while at < len(self.sections.info):
+            unit = Unit(self, at)
+            yield unit
+            at = unit.end
+
+    @cached_property
+    def found(self) -> list[Unit]:
+        """The units up to the first invalid header."""
+        units: list[Unit] = []
+        try:
+            for unit in self.walk():
+                units.append(unit)
+        except FormatError as error:
+            self._lost(error)
+        return units
+
+    @cached_property
+    def shared(self) -> Units | None:
+        """The units of the file that several share."""
+        sections = self.sections.shared
+        return Units(sections, self._lost) if sections is not None else None
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        return [unit.offset for unit in self.found]
+
+    def entry_at(self, offset: int) -> Entry | None:
+        nth = bisect_right(self._offsets, offset) - 1
+        return self.found[nth].entries.get(offset) if nth >= 0 else None
