@@ -502,7 +502,7 @@ class Natives:
         name, build_id = library.name, library.build_id
         is_jitted = not build_id and library.is_jitted_object
         source, differs = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)
-        opened = self._opened(source) if source is not None else None
+        opened = self._opened(source, recorded=path) if source is not None else None
         own = FoundSymbols(opened) if opened is not None else None
         given, refusal = self._given_for(name, build_id)
         if given is None and (own is None or build_id) and not is_jitted:
@@ -511,7 +511,7 @@ class Natives:
         found = (given or own) if build_id else (own or given)
         if found is None and not is_jitted:
             source = self._debug_files.executable(build_id, name) if build_id else self._unverified(mapped)
-            opened = self._opened(source) if source is not None else None
+            opened = self._opened(source, recorded=path) if source is not None else None
             found = FoundSymbols(opened) if opened is not None else None
         if found is None and (refusal or differs):
             library.differs = refusal or differs
@@ -663,12 +663,13 @@ class Natives:
             source.note_losses(self._trace.report)
         return source
 
-    def _opened(self, source: Source, kind: str = "") -> Symbols | None:
-        """Returns None for a file that cannot be read, which is reported as of this kind."""
+    def _opened(self, source: Source, kind: str = "", recorded: str = "") -> Symbols | None:
+        """Returns None for a file that cannot be read, which is reported as of this kind. recorded: the path of the
+        library, if it is known: parts of its debug information may be beside that, too."""
         from traceferry.symbolication.choose import open_symbols
 
         try:
-            return open_symbols(source, self._debug_files.beside())
+            return open_symbols(source, self._debug_files.beside(*([recorded] if recorded else [])))
         except FormatError as error:
             if kind:
                 self._trace.report.note(kind, where=source.path, detail=f"{source.path}: {error.message}")

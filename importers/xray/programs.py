@@ -17,7 +17,7 @@ from traceferry.importers.xray.layout import OBJECT_SHIFT
 from traceferry.importers.xray.log import Log
 from traceferry.importers.xray.log_names import Place, names_of_program
 from traceferry.reading import ImportContext
-from traceferry.symbolication.choose import SymbolIndex, open_symbols
+from traceferry.symbolication.choose import SymbolIndex, completes_others, open_symbols
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.interface import Symbols
 
@@ -36,19 +36,24 @@ class Programs:
         self._context = context
         self._report = report
         self._left_out: dict[str, str] = {}
-        given = [open_symbols(one) for one in context.symbols if one.path not in context.in_folders]
+        self._debug_files = context.debug_files(report)
+        named = (self._open(one) for one in context.symbols if one.path not in context.in_folders)
+        # What completes the debug information of others is found by these.
+        given = [one for one in named if not (isinstance(one, ElfSymbols) and completes_others(one.binary))]
         found = [one for source in context.symbols if source.path in context.in_folders for one in self._read(source)]
         self._own = [one for one in given if isinstance(one, ElfSymbols) and not one.binary.is_debug_file]
         self._others = [one for one in given if one not in self._own]
         self._of_folders = [one for one in found if isinstance(one, ElfSymbols) and _is_instrumented(one.binary)]
         self._more_others = [one for one in found if not isinstance(one, ElfSymbols) or one.binary.is_debug_file]
         self._files = SymbolIndex([*self._others, *self._more_others])
-        self._debug_files = context.debug_files(report)
         self._named: dict[str, Symbols] = {}
+
+    def _open(self, source: Source) -> Symbols:
+        return open_symbols(source, self._debug_files.beside())
 
     def _read(self, source: Source) -> Iterator[Symbols]:
         try:
-            yield open_symbols(source)
+            yield self._open(source)
         except FormatError as error:
             self._left_out[source.path] = error.message
 
@@ -101,8 +106,9 @@ class Programs:
     def _debug_symbols(self, program: ElfSymbols) -> Symbols | None:
         if program.has_lines:
             return None
-        debug = self._debug_files.debug_file(program.binary, os.path.abspath(program.path), program.name)
-        return ElfSymbols(debug) if debug is not None else None
+        path = os.path.abspath(program.path)
+        debug = self._debug_files.debug_file(program.binary, path, program.name)
+        return ElfSymbols(debug, self._debug_files.beside(path)) if debug is not None else None
 
     # ------------------------------------------------------------ folders
 
@@ -162,7 +168,7 @@ class Programs:
         if file is None:
             return None, ""
         try:
-            opened = open_symbols(file)
+            opened = self._open(file)
             if not isinstance(opened, ElfSymbols):
                 return None, "not an executable"
             why = misfit(log.function_ids, [_alone(opened)])
