@@ -155,14 +155,18 @@ def _note_unused(paths: list[str], context: ImportContext, report: Report) -> No
 def _why_unused(path: str, symbols: Sequence[Source]) -> str:
     if Path(path).is_dir():
         n = sum(is_inside(source.path, path) for source in symbols)
-        return f"nothing in the recording is of its {n} files" if n else "it has no ELF, GSYM or Breakpad file"
+        return (
+            f"it holds no symbols of what was recorded, in {n} file{'s' if n > 1 else ''}"
+            if n
+            else "it has no ELF, GSYM or Breakpad file"
+        )
     from traceferry.symbolication.choose import open_symbols
 
     try:
         opened = open_symbols(next(source for source in symbols if source.path == path))
     except FormatError as error:
         return error.message
-    return f"nothing in the recording is of its build, {opened.build_id or 'which is unknown'}"
+    return f"nothing that was recorded is of its build, {opened.build_id or 'which is unknown'}"
 
 
 def _folders(paths: Paths, what: str) -> list[str]:

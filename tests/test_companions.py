@@ -66,6 +66,8 @@ def test_found(recording: Path, place: str, pack: Callable[[bytes], bytes]) -> N
     trace = loaded(recording, symbols=[root / "symbols"])
     assert stacks(trace) == ["f", "libx.so+0x0"]
     assert reported(trace) == {}
+    # A folder whose only use is a jitdump is not one that gave nothing.
+    assert ("symbols_unused" in report_of(trace)) == (not place.startswith("symbols/"))
     assert [(i.format, i.path) for i in trace.inputs] == [("jitdump", Path(place).name), ("perf.data", "perf.data")]
 
 

@@ -16,6 +16,7 @@ from streams import NS, START, fdr
 from support import all_calls
 
 import traceferry
+from traceferry.common.report import Report
 from traceferry.model import Trace
 
 SLEDS = [ENTER, EXIT]
@@ -243,6 +244,40 @@ def test_files_that_gave_nothing_are_named(put: Put, tmp_path: Path) -> None:
     unused = next(issue for issue in trace.report if issue.kind == "symbols_unused")
     assert unused.details == (
         f"{notes}: not a readable ELF, GSYM or Breakpad file",
-        f"{program}: nothing in the recording is of its build, which is unknown",
+        f"{program}: nothing that was recorded is of its build, which is unknown",
         f"{empty}: it has no ELF, GSYM or Breakpad file",
     )
+
+
+def test_compare_names_what_gave_nothing_to_any_recording(put: Put, capsys: pytest.CaptureFixture[str]) -> None:
+    from traceferry.apps import cli
+
+    base, new = put("base/xray-log.app.Ab12xZ"), put("new/xray-log.app.Ab12xZ")
+    put("base/app", PROGRAM)
+    folder = base.parent.parent / "empty"
+    folder.mkdir()
+    symbols = put("build/app", PROGRAM)
+    words = ["compare", base, new, "--symbols", folder, "--new-symbols", symbols]
+    assert cli.main([str(word) for word in words]) == 0
+    said = capsys.readouterr().err
+    assert f"{folder}: it has no ELF, GSYM or Breakpad file [symbols_unused, 1 times]" in said
+    assert str(symbols) not in said
+
+
+def test_aggregate_names_files_that_are_no_symbols(put: Put, capfd: pytest.CaptureFixture[str]) -> None:
+    from traceferry.apps.cli.aggregate import _print_unreadable
+
+    notes, program = put("notes.txt", b"text"), put("app", PROGRAM)
+    _print_unreadable([str(notes), str(program)])
+    said = capfd.readouterr().err
+    assert f"{notes}: not a readable ELF, GSYM or Breakpad file" in said
+    assert str(program) not in said
+
+
+def test_each_advice_of_a_kind_is_given() -> None:
+    """As where the packages that name two libraries differ."""
+    report = Report()
+    for name in ("libc6-dbg", "libz-dbgsym", "libc6-dbg"):
+        report.note("names_partly_missing", where=f"{name} {len(list(report))}", advice=f"install {name}")
+    (issue,) = report
+    assert issue.advice == "install libc6-dbg; install libz-dbgsym"

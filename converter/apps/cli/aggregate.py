@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_recording_options, explain, load_options, number
-from traceferry.common.errors import UsageError
+from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
 
 SYMBOLS = "_symbols"  # in the output
@@ -159,6 +160,8 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     missing = [url for url, identities in known.items() if not identities]
     if missing:
         raise UsageError(f"{missing[0]}: no such file or folder")
+    if not arguments.quiet:
+        _print_unreadable([url for url in known if storage.is_local(url) and os.path.isfile(url)])
     identities = tuple(f"{url} {each}" for url, of in known.items() for each in of)
     options = replace(
         load_options(arguments), embed_sources=list(map(os.path.realpath, arguments.embed_sources)),
@@ -167,6 +170,22 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
         debuginfod=servers_of(arguments.debuginfod, os.environ) if arguments.debuginfod else (),
     )  # fmt: skip
     return Reading(symbols, options, cache, identities)
+
+
+def _print_unreadable(paths: Sequence[str]) -> None:
+    """Prints which files of symbols cannot name anything, whatever the recordings."""
+    from traceferry.common.report import Report
+    from traceferry.files.source import open_source
+    from traceferry.symbolication.choose import open_symbols
+
+    report = Report()
+    for path in paths:
+        try:
+            open_symbols(open_source(path))
+        except FormatError as error:
+            report.note("symbols_unused", where=path, detail=f"{path}: {error.message}")
+    for issue in report:
+        print(issue.as_text(), file=sys.stderr)
 
 
 def pool_of(arguments: argparse.Namespace) -> Pool:

@@ -13,6 +13,7 @@ from traceferry import registry
 from traceferry.apps.cli.options import DONE, RECORDING, add_recording_options, explain, not_negative, number, size
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.report import Issue, Report
 from traceferry.common.shown_text import shown
 from traceferry.files.output import check_distinct, open_output
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 BREACHED = 3  # a gate failed
 part = number(float, "number", lambda value: 0 < value < 1, "be above 0 and below 1")
 METHODS = ("typical", "whole", "none")
+# The kinds of issues that say which symbols were taken.
+UNUSED = "symbols_unused"
+OF_SYMBOLS = ("program_unverified", "program_unused", UNUSED)
 
 
 def add_to(compare: argparse.ArgumentParser) -> None:
@@ -109,7 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
     paths = _paths(arguments)
     options = _options(arguments)
     _check_outputs(arguments, paths)
-    runs = [_loaded(arguments, nth, side) for nth, side in enumerate(paths)]
+    notes: list[list[list[Issue]]] = [[], []]
+    runs = [_loaded(arguments, nth, side, notes[nth]) for nth, side in enumerate(paths)]
+    if not arguments.quiet:
+        _print_notes(arguments, notes)
     comparison = compare(runs[0], runs[1], options)
     outcomes = [evaluate(gate, comparison) for gate in gates]
     _print(arguments, comparison, outcomes)
@@ -151,9 +158,9 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
     return paths_of(arguments.base), paths_of(arguments.new)
 
 
-def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> list[Run]:
+def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str], notes: list[list[Issue]]) -> list[Run]:
     """Loads the runs of a side: recordings, and each combination of labels of a data set. What cannot be read ends the
-    comparison: the path is in the message."""
+    comparison: the path is in the message. notes: gets what the report of each recording says about symbols."""
     from traceferry.analysis.compare.runs import Run
 
     of_side = (arguments.base_symbols, arguments.new_symbols)[nth]
@@ -168,6 +175,7 @@ def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> li
         try:
             with loaded(one, arguments.quiet) as (trace, progress):
                 runs.append(Run.of(path, trace, bool(arguments.output), progress))
+                notes.append([issue for issue in trace.report if issue.kind in OF_SYMBOLS])
             # A trace refers to itself, and the collector is off: without this all of them stay in memory.
             del trace
             gc.collect()
@@ -175,6 +183,27 @@ def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str]) -> li
             error.path = error.path or path
             raise
     return runs
+
+
+def _print_notes(arguments: argparse.Namespace, notes: Sequence[Sequence[Sequence[Issue]]]) -> None:
+    """Prints which programs were taken or left, and which of the user's symbols gave nothing to any recording. notes:
+    of each side, of each recording."""
+    report = Report()
+    of_sides = arguments.base_symbols, arguments.new_symbols
+    for issue in (issue for side in notes for of_one in side for issue in of_one if issue.kind != UNUSED):
+        for detail in issue.details:
+            report.note(issue.kind, where=detail, detail=detail)
+    for path in dict.fromkeys([*arguments.symbols, *of_sides[0], *of_sides[1]]):
+        given = [side for side, own in zip(notes, of_sides, strict=True) if path in arguments.symbols + own]
+        said = [
+            [text for issue in of_one if issue.kind == UNUSED for text in issue.details if text.startswith(f"{path}: ")]
+            for side in given
+            for of_one in side
+        ]
+        if said and all(said):
+            report.note(UNUSED, where=path, detail=said[0][0])
+    for issue in report:
+        print(issue.as_text(), file=sys.stderr)
 
 
 def _is_data_set(path: str) -> bool:

@@ -58,8 +58,8 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `load_options`."""
     parser.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
-        help="the recorded program; repeat the option for each shared object, in load order; a folder "
-        "means all such files in it",
+        help="the recorded program; repeat the option for each shared object, in load order; a folder means those "
+        "that fit, in it and in its folders (default: the program that a log is named after, beside it)",
     )  # fmt: skip
     add_format_option(parser)
     parser.add_argument(
