@@ -24,8 +24,9 @@ JITDUMP := fixtures/jit/bun-src/jit-10873-10871.dump.zst
 HEAP := fixtures/mono/mono-6.8/heap.mlpd.zst
 
 SANITIZED := build/sanitize
-KERNEL_TESTS := tests/test_kernels.py tests/test_gsym.py tests/test_breakpad.py tests/test_calls.py tests/test_heap.py tests/test_balance.py \
-  tests/test_perfetto_packets.py tests/test_json.py
+# Those that call compiled modules themselves, and others that lead to all of their code.
+KERNEL_TESTS := $(shell grep -lE '^from traceferry\.[a-z_.]+\._[a-z]' tests/test_*.py) \
+  $(addprefix tests/test_,gsym.py calls.py json.py nodes.py xray_records.py perfetto.py)
 FUZZED := build/fuzz
 CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14,$(shell command -v $(name))))
 comma := ,
