@@ -23,6 +23,8 @@ from builders.dwarf import (
     DATA1,
     DECL_FILE,
     DECL_LINE,
+    GNU_REF_ALT,
+    GNU_STRP_ALT,
     HIGH_PC,
     IMPLICIT_CONST,
     INDIRECT,
@@ -36,7 +38,9 @@ from builders.dwarf import (
     RANGES,
     REF_ADDR,
     RNGLISTX,
+    SKELETON,
     SPECIFICATION,
+    SPLIT,
     STRP,
     STRUCTURE,
     STRX,
@@ -51,6 +55,7 @@ from builders.dwarf import (
 from builders.gsym import GsymFile
 
 SYMBOLS = [Symbol("_ZN1n1fEv", 0x1000, 0x20), Symbol("other", 0x1100, 0), Symbol("same", 0x1000, 0x20)]
+SEPARATOR = b"\nthe other file\n"
 TYPES = 0x2100  # an attribute that nobody knows
 
 
@@ -111,7 +116,64 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     embedded.add(".gsym", GsymFile().function("g", 0x1000, 8, [(0x1000, "a.c", 1)]).bytes())
     yield "embedded", embedded.elf(SYMBOLS)
     yield "symbols", Dwarf().elf(SYMBOLS)
+    yield from parts()
     yield "small", Dwarf(4).unit(code("f", 0x1000, 0x10, call("g", 0x1004, 4))).elf()
+
+
+def parts() -> Iterator[tuple[str, bytes]]:
+    """Debug information in two files, the other one behind SEPARATOR: a split unit, its package, what `dwz` shares."""
+    main, split = Dwarf(5), Dwarf(5)
+    main.add(".debug_addr", bytes(8) + main.pack("QQ", 0x1000, 0x1100))
+    main.unit(kind=SKELETON, split_id=7, dwo_name="a.dwo", addr_base=8, low_pc=0x1000, high_pc=0x200)
+    split.add(".debug_str", b"\0f\0g\0")
+    split.add(".debug_str_offsets", bytes(8) + split.pack("III", 0, 1, 3))
+    split.add(".debug_rnglists", bytes(12) + split.pack("I", 4) + b"\x03\x01\x10\0")
+    split.unit(
+        die(SUBPROGRAM, {NAME: (STRX, 1), LOW_PC: (ADDRX, 0), HIGH_PC: 16}, call("h", 0x1004, 4)),
+        die(SUBPROGRAM, {NAME: (STRX, 2), RANGES: (RNGLISTX, 0)}),
+        kind=SPLIT, split_id=7,
+    )  # fmt: skip
+    yield "split", main.elf(SYMBOLS) + SEPARATOR + split.elf(suffix=".dwo")
+    columns = {1: ".debug_info", 3: ".debug_abbrev", 6: ".debug_str_offsets", 8: ".debug_rnglists"}
+    index = split.pack("HHIIIQQII", 5, 0, 4, 1, 2, 0, 7, 0, 1)
+    index += split.pack("12I", *columns, *[0] * 4, *(len(split.sections[name]) for name in columns.values()))
+    package = split.elf(suffix=".dwo", plain={".debug_cu_index": index})
+    yield "package", main.elf(SYMBOLS) + SEPARATOR + package
+    shared, user = Dwarf(4), Dwarf(4)
+    shared.add(".debug_str", b"\0moved\0")
+    shared.unit(die(SUBPROGRAM, {NAME: "inlined"}))
+    at = 12 + 1 + 1  # behind the header of the unit, and its root
+    inlined = die(INLINED, {ORIGIN: (GNU_REF_ALT, at), LOW_PC: 0x1004, HIGH_PC: 4, CALL_FILE: 1, CALL_LINE: 9})
+    user.unit(die(SUBPROGRAM, {NAME: (GNU_STRP_ALT, 1), LOW_PC: 0x1000, HIGH_PC: 16}, inlined))
+    user.add(".gnu_debugaltlink", b"common\0" + bytes(20))
+    yield "shared", user.elf(SYMBOLS) + SEPARATOR + shared.elf()
+
+
+class Other:
+    """A LinkedFiles: the other file is whatever is asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def alternative(self, debug: Any) -> Any:
+        from traceferry.common.errors import FormatError
+        from traceferry.files.source import Source
+        from traceferry.symbolication.binary import Binary
+
+        try:
+            return Binary(Source("other", memoryview(self._data))) if self._data else None
+        except FormatError:
+            return None
+
+    package = alternative
+
+    def split_files(self, debug: Any, name: str, folder: str) -> Iterator[Any]:
+        found = self.alternative(debug)
+        if found is not None:
+            yield found
+
+    def note_missing(self, debug: Any, name: str, split_id: str, others: Any) -> bool:
+        return False
 
 
 def said(data: bytes) -> list[Any]:
@@ -124,11 +186,12 @@ def said(data: bytes) -> list[Any]:
     from traceferry.symbolication.elf import ElfSymbols
     from traceferry.symbolication.interface import look_up
 
+    data, _, other = data.partition(SEPARATOR)
     try:
-        symbols = ElfSymbols(Binary(Source("fuzz", memoryview(data))))
+        symbols = ElfSymbols(Binary(Source("fuzz", memoryview(data))), Other(other))
         addresses = np.array(asked_of(list(islice(symbols.functions(), MAX_FUNCTIONS))), np.uint64)
         alone = stacks_of(look_up(addresses, symbols._own.answer))
-        return [alone, said_by(ElfSymbols(Binary(Source("fuzz", memoryview(data)))))]
+        return [alone, said_by(ElfSymbols(Binary(Source("fuzz", memoryview(data))), Other(other)))]
     except FormatError as error:
         return [error.message, error.offset]
 

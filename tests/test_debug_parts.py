@@ -285,8 +285,8 @@ def package_of(split: Dwarf, split_id: int, version: int = 5) -> bytes:
     for name in columns.values():
         split.sections[name] = b"\xff" * 7 + split.sections[name]
     index = struct.pack("<HHIII", version, 0, len(columns), 1, 2) + struct.pack("<QQII", 0, split_id, 0, 1)
-    split.sections[".debug_cu_index_"] = index + struct.pack("<12I", *columns, *[7] * 4, *sizes)
-    return split.elf(suffix=".dwo").replace(b".debug_cu_index_.dwo", b".debug_cu_index\0.dwo")
+    index += struct.pack("<12I", *columns, *[7] * 4, *sizes)
+    return split.elf(suffix=".dwo", plain={".debug_cu_index": index})
 
 
 ASKED = np.array([0x1004, 0x1104, 0x1180], np.uint64)

@@ -200,13 +200,22 @@ class Dwarf:
 
     # ------------------------------------------------ the file
 
-    def elf(self, symbols: Iterable[Symbol] = (), text: tuple[int, int] = TEXT, suffix: str = "") -> bytes:
-        """symbols: of .symtab; text: address and size of .text; suffix: of the sections' names."""
+    def elf(
+        self,
+        symbols: Iterable[Symbol] = (),
+        text: tuple[int, int] = TEXT,
+        suffix: str = "",
+        plain: Mapping[str, bytes] | None = None,
+    ) -> bytes:
+        """symbols: of .symtab; text: address and size of .text; suffix: of the sections' names; plain: sections whose
+        names have none."""
         info = bytearray(self.sections.get(".debug_info", b""))
         for at, label, width, base in self._references:
             struct.pack_into(self.order + width, info, at, self._labels[label] - base)
         sections = {**self.sections, **({".debug_info": bytes(info)} if info else {})}
-        sections = {name + (suffix if name.startswith(".debug_") else ""): data for name, data in sections.items()}
+        sections = {
+            name + (suffix if name.startswith(".debug_") else ""): data for name, data in sections.items()
+        } | dict(plain or {})
         return elf(self.order, text, sections, symbols)
 
 
