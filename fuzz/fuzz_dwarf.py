@@ -142,7 +142,7 @@ def parts() -> Iterator[tuple[str, bytes]]:
     shared, user = Dwarf(4), Dwarf(4)
     shared.add(".debug_str", b"\0moved\0")
     shared.unit(die(SUBPROGRAM, {NAME: "inlined"}))
-    at = 12 + 1 + 1  # behind the header of the unit, and its root
+    at = 11 + 1  # behind the header of the unit, and its root
     inlined = die(INLINED, {ORIGIN: (GNU_REF_ALT, at), LOW_PC: 0x1004, HIGH_PC: 4, CALL_FILE: 1, CALL_LINE: 9})
     user.unit(die(SUBPROGRAM, {NAME: (GNU_STRP_ALT, 1), LOW_PC: 0x1000, HIGH_PC: 16}, inlined))
     user.add(".gnu_debugaltlink", b"common\0" + bytes(20))
