@@ -1,10 +1,10 @@
-"""Map: the files and the kernel that a recording maps, and the symbols that name their code."""
+"""Map: the libraries and the kernel of a recording, and the symbols that name their code."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from traceferry.files.answers import MACHINE, checked
 from traceferry.files.named_files import open_named
 from traceferry.files.source import Source, paths_beside
 from traceferry.importers.perf import kallsyms, vdso
+from traceferry.importers.perf.files import RecordedFiles
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Features, Mmap, Recording
 from traceferry.model import Array, TraceBuilder, category_of_file
@@ -26,9 +27,7 @@ from traceferry.model.categories import NATIVE
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import (
     build_id_of,
-    covers_code,
     debug_id_of,
-    has_code_at,
     is_same_build,
 )
 from traceferry.symbolication.debug_links import debug_link
@@ -230,10 +229,6 @@ def _names_elsewhere(library: Library) -> tuple[str, str]:
     return link.name if link is not None else "", debug_package(library.symbols.path) if is_wanted else ""
 
 
-# The file at a recorded path; why it is another one than was recorded, or "".
-Local = tuple[Source | None, str]
-
-
 class Natives:
     """The libraries of a recording, each once, and its kernel. beside: the file of the recording, beside which symbols
     may be; recorded_at: when it was last written to, in seconds since 1970, for recordings that do not tell."""
@@ -262,12 +257,17 @@ class Natives:
         self._library_of: dict[tuple[str, str], Library] = {}
         self._debug_files = context.debug_files(trace.report)
         self._n_nameless_in_kernel = 0
-        self._recorded_at = features.clock_data[1] / 1e9 if features.clock_data is not None else recorded_at
         self._answers = beside.answers if beside is not None else MACHINE
         self._unwinds = bool(np.any(recording.samples.user_at >= 0))
         self._is_this_machine, self._is_this_system = self._answers.ask(
             "this machine", trace.report, partial(_is_this_system, features), unpacked=_two(bool)
         )
+        if features.clock_data is not None:
+            recorded_at = features.clock_data[1] / 1e9
+        self._files = RecordedFiles(
+            trace.report, context.sysroots, context.folders, context.limit,
+            unchanged_since=recorded_at if self._is_this_system else None,
+        )  # fmt: skip
 
     def library_of(self, mapped: Mmap) -> Library:
         path = mapped.path
@@ -501,7 +501,7 @@ class Natives:
         it."""
         name, build_id = library.name, library.build_id
         is_jitted = not build_id and library.is_jitted_object
-        source, differs = self._jitted_object(mapped) if is_jitted else self._local(path, build_id)
+        source, differs = self._files.jitted_object(mapped) if is_jitted else self._files.local(path, build_id)
         opened = self._opened(source, recorded=path) if source is not None else None
         own = FoundSymbols(opened) if opened is not None else None
         given, refusal = self._given_for(name, build_id)
@@ -510,7 +510,7 @@ class Natives:
             refusal = refusal or other
         found = (given or own) if build_id else (own or given)
         if found is None and not is_jitted:
-            source = self._debug_files.executable(build_id, name) if build_id else self._unverified(mapped)
+            source = self._debug_files.executable(build_id, name) if build_id else self._files.unverified(mapped)
             opened = self._opened(source, recorded=path) if source is not None else None
             found = FoundSymbols(opened) if opened is not None else None
         if found is None and (refusal or differs):
@@ -589,79 +589,6 @@ class Natives:
 
         of_binaries = sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
         return SymbolIndex(of_binaries)
-
-    def _local(self, path: str, build_id: str) -> Local:
-        """Returns the recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that
-        build. Where no build id is recorded, only the user's trees are taken at their word."""
-        differs = ""
-        for place in self._places(path, build_id):
-            source, why = self._at(place, build_id)
-            if source is not None:
-                return source, why
-            differs = differs or why
-        if path == vdso.PATH and build_id:
-            image = vdso.own_vdso()
-            if image and is_same_build(build_id_of(memoryview(image)), build_id):
-                return Source(vdso.PATH, memoryview(image)), ""
-        return None, differs
-
-    def _places(self, path: str, build_id: str) -> Iterator[str]:
-        if os.path.isabs(path):
-            for root in self._sysroots:
-                yield from (f"{root.rstrip(os.sep)}{path}{suffix}" for suffix in ("", ".zst", ".gz"))
-            if build_id:
-                yield path
-        if len(build_id) > 2:
-            name = "vdso" if path == vdso.PATH else "elf"
-            for cache in (Path.home() / ".debug", *map(Path, self._folders)):
-                yield str(cache / ".build-id" / build_id[:2] / build_id[2:] / name)
-
-    def _at(self, path: str, build_id: str) -> Local:
-        """Returns the file at a path, if it is of that build; "" is any."""
-        if not build_id:
-            return self._open_local(path), ""
-        here: list[str] = []
-
-        def is_that_build(head: memoryview) -> bool:
-            here.append(build_id_of(head))
-            return is_same_build(here[0], build_id)
-
-        source = self._open_local(path, is_that_build)
-        differs = here and not is_same_build(here[0], build_id)
-        detail = f"recorded {build_id}, here {here[0] or 'one without a build id'}" if differs else ""
-        return source, detail
-
-    def _jitted_object(self, mapped: Mmap) -> Local:
-        """Returns what `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and
-        nothing else: another recording's file of that name has code of another size."""
-        source = self._open_local(mapped.path)
-        if source is None or has_code_at(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
-            return source, ""
-        return None, f"recorded {mapped.length} bytes of code at {mapped.pgoff:#x}, here others"
-
-    def _unverified(self, mapped: Mmap) -> Source | None:
-        """Returns the file that is at the recorded path now, where no build id is recorded: on the machine that was
-        recorded, with its kernel, if nobody has written to the file since, and it has code where it was mapped."""
-        path = mapped.path
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):
-            return None
-        if not self._is_this_system or max(status.st_mtime, status.st_ctime) > self._recorded_at:
-            return None
-        source = self._open_local(path)
-        if source is None or not covers_code(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
-            return None
-        self._trace.report.note("files_unverified", where=path, detail=path)
-        return source
-
-    def _open_local(self, path: str, is_right: Callable[[memoryview], bool] | None = None) -> Source | None:
-        if not os.path.isabs(path):
-            return None
-        source = open_named(path, self._trace.report, is_right=is_right, limit=self._limit)
-        if source is not None:
-            source.note_losses(self._trace.report)
-        return source
 
     def _opened(self, source: Source, kind: str = "", recorded: str = "") -> Symbols | None:
         """Returns None for a file that cannot be read, which is reported as of this kind. recorded: the path of the

@@ -1,0 +1,111 @@
+"""Map: where the files are that a recording maps, and which of those that are there are the recorded ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from traceferry.common.report import Report
+from traceferry.files.decompress import Limit
+from traceferry.files.named_files import open_named
+from traceferry.files.source import Source
+from traceferry.importers.perf import vdso
+from traceferry.importers.perf.recording import Mmap
+from traceferry.symbolication.build_id import build_id_of, covers_code, has_code_at, is_same_build
+
+# The file at a recorded path; why it is another one than was recorded, or "".
+Local = tuple[Source | None, str]
+
+
+class RecordedFiles:
+    """Opens files at the paths that are recorded. sysroots: copies of the recorded machine's file tree; folders: the
+    user's, which may be build-id caches of perf's; unchanged_since: when the recording was last written to, in seconds
+    since 1970, None where another machine or another kernel was recorded."""
+
+    def __init__(
+        self,
+        report: Report,
+        sysroots: Sequence[str],
+        folders: Sequence[str],
+        limit: Limit,
+        unchanged_since: float | None,
+    ) -> None:
+        self._report = report
+        self._sysroots = sysroots
+        self._folders = folders
+        self._limit = limit
+        self._unchanged_since = unchanged_since
+
+    def local(self, path: str, build_id: str) -> Local:
+        """Returns the recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that
+        build. Where no build id is recorded, only the user's trees are taken at their word."""
+        differs = ""
+        for place in self._places(path, build_id):
+            source, why = self._at(place, build_id)
+            if source is not None:
+                return source, why
+            differs = differs or why
+        if path == vdso.PATH and build_id:
+            image = vdso.own_vdso()
+            if image and is_same_build(build_id_of(memoryview(image)), build_id):
+                return Source(vdso.PATH, memoryview(image)), ""
+        return None, differs
+
+    def _places(self, path: str, build_id: str) -> Iterator[str]:
+        if os.path.isabs(path):
+            for root in self._sysroots:
+                yield from (f"{root.rstrip(os.sep)}{path}{suffix}" for suffix in ("", ".zst", ".gz"))
+            if build_id:
+                yield path
+        if len(build_id) > 2:
+            name = "vdso" if path == vdso.PATH else "elf"
+            for cache in (Path.home() / ".debug", *map(Path, self._folders)):
+                yield str(cache / ".build-id" / build_id[:2] / build_id[2:] / name)
+
+    def _at(self, path: str, build_id: str) -> Local:
+        """Returns the file at a path, if it is of that build; "" is any."""
+        if not build_id:
+            return self._opened(path), ""
+        here: list[str] = []
+
+        def is_that_build(head: memoryview) -> bool:
+            here.append(build_id_of(head))
+            return is_same_build(here[0], build_id)
+
+        source = self._opened(path, is_that_build)
+        differs = here and not is_same_build(here[0], build_id)
+        detail = f"recorded {build_id}, here {here[0] or 'one without a build id'}" if differs else ""
+        return source, detail
+
+    def jitted_object(self, mapped: Mmap) -> Local:
+        """Returns what `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and
+        nothing else: another recording's file of that name has code of another size."""
+        source = self._opened(mapped.path)
+        if source is None or has_code_at(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
+            return source, ""
+        return None, f"recorded {mapped.length} bytes of code at {mapped.pgoff:#x}, here others"
+
+    def unverified(self, mapped: Mmap) -> Source | None:
+        """Returns the file that is at the recorded path now, where no build id is recorded: on the machine that was
+        recorded, with its kernel, if nobody has written to the file since, and it has code where it was mapped."""
+        path = mapped.path
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        if self._unchanged_since is None or max(status.st_mtime, status.st_ctime) > self._unchanged_since:
+            return None
+        source = self._opened(path)
+        if source is None or not covers_code(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
+            return None
+        self._report.note("files_unverified", where=path, detail=path)
+        return source
+
+    def _opened(self, path: str, is_right: Callable[[memoryview], bool] | None = None) -> Source | None:
+        if not os.path.isabs(path):
+            return None
+        source = open_named(path, self._report, is_right=is_right, limit=self._limit)
+        if source is not None:
+            source.note_losses(self._report)
+        return source
