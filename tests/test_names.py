@@ -328,6 +328,21 @@ def test_the_package_with_the_names_is_told(
     assert "--symbols" in without
 
 
+PACKAGES = {
+    "libc6": "libc6-dbg", "libgcc-s1": "libgcc-s1-dbgsym", "openjdk-17-jre-headless": "openjdk-17-dbg",
+    "python3.11-minimal": "python3.11-dbg", "libpython3.11": "python3.11-dbg", "libpython3-stdlib":
+    "libpython3-stdlib-dbgsym",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_of_debug_files(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "DPKG_LISTS", tmp_path)
+    (tmp_path / f"{package}:amd64.list").write_text("/.\n/lib/libx.so\n")
+    assert packages.debug_package("/usr/lib/libx.so") == PACKAGES[package]
+    assert packages.debug_package("/usr/lib/liby.so") == ""
+
+
 # ---------------------------------------------------------------- the command
 
 

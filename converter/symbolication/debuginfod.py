@@ -52,7 +52,10 @@ def servers_of(urls: Sequence[str], environment: Mapping[str, str]) -> list[str]
     # "ima:" directives, which elfutils 0.192 knows, ask for signatures; they are not servers.
     words = [word for word in words if not word.startswith("ima:")]
     if urls and not words:
-        raise UsageError("no debuginfod server is named: set DEBUGINFOD_URLS, or write --debuginfod https://SERVER")
+        raise UsageError(
+            "no debuginfod server is named: set DEBUGINFOD_URLS, or write --debuginfod https://SERVER; "
+            "https://debuginfod.elfutils.org asks those of most distributions"
+        )
     for word in words:
         if not word.startswith(SCHEMES):
             raise UsageError(f"{word}: not a debuginfod server; its address begins with http:// or https://")

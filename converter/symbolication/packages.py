@@ -1,5 +1,6 @@
 """Which package of a distribution has the debug file of an installed library, where its database tells: dpkg's, whose
-lists are text. Debian, `man dh_strip`: PACKAGE-dbgsym; the C library has kept libc6-dbg."""
+lists are text. Debian, `man dh_strip`: PACKAGE-dbgsym, in an archive of their own; some that are older have kept theirs
+in the archive that everybody has: libc6-dbg, openjdk-17-dbg, python3.11-dbg."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DPKG_LISTS = Path("/var/lib/dpkg/info")
-OWN_NAMES = {"libc6": "libc6-dbg"}
+WITH_OWN_NAMES = re.compile(r"(libc6|openjdk-\d+|(?:lib)?(?P<python>python\d\.\d+))(-.*)?")
+SUFFIX = "-dbgsym"
 # Since files of /lib are in /usr/lib, lists have either path.
 MERGED = "/usr"
 
@@ -26,7 +28,8 @@ def debug_package(path: str) -> str:
             continue
         if any(line in content for line in wanted) and wanted & set(content.splitlines(keepends=True)):
             package = file.name.removesuffix(".list").split(":")[0]
-            return OWN_NAMES.get(package, f"{package}-dbgsym")
+            older = WITH_OWN_NAMES.fullmatch(package)
+            return f"{older['python'] or older[1]}-dbg" if older else f"{package}{SUFFIX}"
     return ""
 
 

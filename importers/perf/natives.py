@@ -33,7 +33,7 @@ from traceferry.symbolication.build_id import (
 from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import Demangler, shown_frames
 from traceferry.symbolication.interface import FoundSymbols
-from traceferry.symbolication.packages import debug_package
+from traceferry.symbolication.packages import SUFFIX, debug_package
 from traceferry.unwinding.functions import function_ranges
 
 if TYPE_CHECKING:
@@ -315,7 +315,8 @@ class Natives:
             f"names of {where}", report, partial(_names_elsewhere, library), unpacked=_two(str)
         )
         apart = f"; its debug file is called {link}" if link else ""
-        advice = f"apt install {package}, or --debuginfod, gives them names" if package else None
+        where_from = " from the distribution's archive of debug packages" if package.endswith(SUFFIX) else ""
+        advice = f"apt install {package}{where_from}, or --debuginfod, gives them names" if package else None
         report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}", advice=advice)
 
     # ------------------------------------------------------------ the kernel
