@@ -25,11 +25,7 @@ from traceferry.model import Array, TraceBuilder, category_of_file
 from traceferry.model.categories import KERNEL as KERNEL_CODE
 from traceferry.model.categories import NATIVE
 from traceferry.reading import ImportContext
-from traceferry.symbolication.build_id import (
-    build_id_of,
-    debug_id_of,
-    is_same_build,
-)
+from traceferry.symbolication.build_id import build_id_of, debug_id_of, is_same_build
 from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import Demangler, shown_frames
 from traceferry.symbolication.interface import FoundSymbols
