@@ -182,9 +182,10 @@ def _symbol_sources(paths: list[str], limit: Limit) -> list[Source]:
     if not paths:
         return []
     # What reads symbols takes longer to import than a small recording to convert.
+    from traceferry.symbolication.archives import files_of
     from traceferry.symbolication.choose import symbol_files
 
-    return [open_source(path, limit) for path in symbol_files(paths)]
+    return [file for path in symbol_files(paths) for file in files_of(open_source(path, limit))]
 
 
 # ---------------------------------------------------------------- reading

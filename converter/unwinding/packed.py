@@ -132,7 +132,7 @@ def packed_symbols(used: Used, big: bool) -> dict[str, Any]:
     writer.write_fitting(out, functions, uuid=_uuid(symbols.build_id), base=symbols.base, big=big)
     read = Gsym(Source(symbols.name, memoryview(out.getvalue())))
     differing = {
-        f"{address:x}": one
+        f"{address:x}": [one.start, one.size, [list(frame) for frame in one.frames]]
         for (address, one), now in zip(answers.items(), _answers(read.lookup(addresses)), strict=True)
         if one != now
     }
