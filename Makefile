@@ -26,7 +26,7 @@ HEAP := fixtures/mono/mono-6.8/heap.mlpd.zst
 SANITIZED := build/sanitize
 # Those that call compiled modules themselves, and others that lead to all of their code.
 KERNEL_TESTS := $(shell grep -lE '^from traceferry\.[a-z_.]+\._[a-z]' tests/test_*.py) \
-  $(addprefix tests/test_,gsym.py calls.py json.py nodes.py xray_records.py perfetto.py)
+  $(addprefix tests/test_,gsym.py calls.py json.py nodes.py xray_records.py)
 FUZZED := build/fuzz
 CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14,$(shell command -v $(name))))
 comma := ,
