@@ -40,6 +40,8 @@ class LibraryFile:
         """Returns (start, size), uint64, of the functions that hold addresses (uint64), whether they have names or not;
         0 where none is known."""
         base = np.uint64(self.binary.base if self.binary is not None else 0)
+        if not len(addresses):  # nothing is read then
+            return addresses, addresses
         starts, ends = self._ranges
         nth = np.searchsorted(starts, addresses + base, "right") - 1
         start, end = (np.concatenate((column, [0])).astype(np.uint64)[nth] for column in (starts, ends))
