@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -177,3 +178,7 @@ def report_of(trace: Trace) -> dict[str, int]:
 
 def kinds(report: Iterable[Any]) -> set[str]:
     return {issue.kind for issue in report}
+
+
+# `info` has one row for all addresses of a library that nothing names, tables of fleets have one for each.
+NAMELESS = re.compile(r".+(\+0x[0-9a-f]+| \([0-9]+ addresses without a name\))")

@@ -28,6 +28,7 @@ from clients.s3 import BUCKET, S3
 from conftest import REPO
 from fleets import recordings
 from pyarrow import parquet
+from support import NAMELESS
 
 import traceferry
 from traceferry.analysis.info.summary import summarize
@@ -99,9 +100,9 @@ def test_totals_are_the_sum_of_the_recordings(bucket: Bucket, tmp_path: Path) ->
         path = tmp_path / name.replace("/", "-")
         path.write_bytes(data)
         for function in summarize(traceferry.load(path), 10**6)["functions"]["top"]:
-            for amount in expected:
+            for amount in expected if not NAMELESS.fullmatch(function["name"]) else ():
                 expected[amount] += function[amount]
-    rows = bucket.table("reference", "functions")
+    rows = [row for row in bucket.table("reference", "functions") if not NAMELESS.fullmatch(row["function"])]
     assert {amount: sum(row[amount] for row in rows) for amount in expected} == expected
     assert all(expected.values())
 

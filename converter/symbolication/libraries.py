@@ -46,9 +46,8 @@ class LibraryFile:
         nth = np.searchsorted(starts, addresses + base, "right") - 1
         start, end = (np.concatenate((column, [0])).astype(np.uint64)[nth] for column in (starts, ends))
         is_inside = (nth >= 0) & (addresses + base < end) & (start > base)
-        return np.where(is_inside, start - base, 0).astype(np.uint64), np.where(is_inside, end - start, 0).astype(
-            np.uint64
-        )
+        nothing = np.uint64(0)
+        return np.where(is_inside, start - base, nothing), np.where(is_inside, end - start, nothing)
 
     @cached_property
     def _ranges(self) -> tuple[Array, Array]:
