@@ -160,7 +160,7 @@ def compare(path: Path, n_examples: int = 0, **options: Any) -> Comparison:
     debug = debug_files(path)
     symbols = [*options.pop("symbols", ()), *debug.values()]
     trace = traceferry.load([path], symbols=symbols, options=traceferry.LoadOptions(**options))
-    event = trace.sampling.event if trace.sampling is not None else ""
+    event = trace.sampling.name if trace.sampling is not None else ""
     perf = [sample for sample in perf_samples(path) if sample.event in (event, f"{event}:")]
     own: defaultdict[int, defaultdict[int, list[Own]]] = defaultdict(lambda: defaultdict(list))
     result = Comparison(n_perf=len(perf))

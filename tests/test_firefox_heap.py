@@ -28,11 +28,11 @@ from traceferry.model import (
     LEAVE,
     SAMPLES,
     Clock,
+    Event,
     HeapGraph,
     HeapSnapshot,
     MarkerType,
     Process,
-    Sampling,
     StreamedTable,
     Table,
     Thread,
@@ -270,7 +270,7 @@ def test_memory_does_not_grow_with_the_calls(
 @SUFFIXES
 def test_calls_and_samples_are_two_threads(recording: Recording, tmp_path: Path, suffix: str) -> None:
     samples = recording.samples([3, 5], ["run", "run wait"])
-    recording.trace.sampling = Sampling("cpu-clock", "count", MS)
+    recording.trace.events = [Event("cpu-clock", "count", MS)]
     recording.thread("worker", calls=recording.calls("A B b a"))
     recording.thread("other", calls=recording.calls("A a"), samples=samples)
     profile = recording.profile(tmp_path, suffix)
@@ -321,7 +321,7 @@ def test_columns_of_allocations(recording: Recording, tmp_path: Path) -> None:
 
 def test_a_thread_of_nothing_but_allocations(recording: Recording, tmp_path: Path) -> None:
     """It is shown, although other threads have samples, and its own samples are an empty table."""
-    recording.trace.sampling = Sampling("cpu-clock", "count", MS)
+    recording.trace.events = [Event("cpu-clock", "count", MS)]
     recording.thread("busy", samples=recording.samples([1, 2], ["run", "run"]))
     recording.thread("allocating", allocations=recording.allocations(*ALLOCATED))
     profile = recording.profile(tmp_path)

@@ -27,11 +27,11 @@ from traceferry.model import (
     WAITING,
     Clock,
     Counter,
+    Event,
     Input,
     MarkerField,
     MarkerType,
     Process,
-    Sampling,
     Table,
     Thread,
     ThreadData,
@@ -81,7 +81,7 @@ class Recording:
         self.trace = trace = TraceBuilder()
         self.names: dict[str, int] = {}
         trace.join_clock(Clock("monotonic"))
-        trace.sampling = Sampling("cpu-clock", "ns", MS)
+        trace.events = [Event("cpu-clock", "ns", MS)]
         trace.inputs.append(Input("perf.data", "perf", "6.1", "Linux perf"))
         self._tables()
         self._frames()
@@ -502,7 +502,7 @@ def test_a_busy_worker_is_shown(recording: Recording, tmp_path: Path) -> None:
 
 
 def test_without_samples_everything_is_shown(recording: Recording, tmp_path: Path) -> None:
-    recording.trace.sampling = None
+    recording.trace.events = []
     recording.process.threads = [t for t in recording.process.threads if t.name in ("code size", "compiler")]
     profile = exported(recording.trace, tmp_path)
     assert profile["meta"]["initialVisibleThreads"] == [0, 1]

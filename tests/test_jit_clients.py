@@ -468,7 +468,7 @@ Sample = tuple[int, int, int, int, tuple[str, ...]]
 
 def source_of(trace: Trace, thread: Thread) -> str:
     """What Perfetto calls the samples."""
-    return CODE_SIZE if thread.sample_unit == "bytes" else trace.sampling.event if trace.sampling else ""
+    return CODE_SIZE if thread.sample_unit == "bytes" else trace.sampling.name if trace.sampling else ""
 
 
 def samples_of(trace: Trace) -> dict[str, Counter[Sample]]:

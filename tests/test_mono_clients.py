@@ -358,7 +358,7 @@ def test_perfetto_samples_are_the_samples_and_allocations(converted: Converted) 
 
 def source_of(trace: Trace) -> str:
     """What Perfetto calls the samples."""
-    return trace.sampling.event if trace.sampling else "samples"
+    return trace.sampling.name if trace.sampling else "samples"
 
 
 def heap_profile_of(converted: Converted) -> dict[tuple[int, tuple[str, ...]], list[int]]:

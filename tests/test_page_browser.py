@@ -13,7 +13,7 @@ from pages import HOSTILE, Opened, browser, many_paths, named, one_sample, packe
 from test_page import RECORDINGS, saved
 
 from traceferry.analysis.info.summary import summarize
-from traceferry.model import SAMPLES, Process, Sampling, Table, Thread, ThreadData, Trace, TraceBuilder
+from traceferry.model import SAMPLES, Event, Process, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.timeline.select import select_range
 
 TABS = ["flame", "functions", "memory", "events", "code", "source", "threads", "report"]
@@ -295,7 +295,7 @@ def test_names_that_every_object_has_are_names(tmp_path: Path, open_page: Any) -
     """An event, a weight, a colour... called as what a page's objects have from birth; and links that ask for such."""
     for name in ("constructor", "__proto__"):
         trace = named(name)
-        trace.sampling = Sampling(name, "cycles", 0)
+        trace.events = [Event(name, "cycles", 0)]
         path = saved(trace, tmp_path, without=["firefox", "perfetto"])
         shown = open_page(path, f"#measure={name}&threads={name}&tab={name}")
         for tab in TABS:

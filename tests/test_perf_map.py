@@ -273,7 +273,7 @@ SAMPLINGS = {
 def test_what_samples_count(event: dict[str, Any], wanted: tuple[str, str, int]) -> None:
     trace = read(recorded(**event).sample(PID, PID, period=1234))
     assert trace.sampling is not None
-    assert (trace.sampling.event, trace.sampling.unit, trace.sampling.interval_ns) == wanted
+    assert (trace.sampling.name, trace.sampling.unit, trace.sampling.interval_ns) == wanted
     assert data_of(trace, PID).samples["weight"].tolist() == [1234]
 
 
@@ -293,7 +293,7 @@ EVENTS: dict[str, tuple[int, int]] = {
 
 @pytest.mark.parametrize(("names", "wanted"), MAIN.values(), ids=MAIN)
 def test_the_sampling_event(names: list[str], wanted: str) -> None:
-    """The first, unless a later one is a clock; the others are markers."""
+    """The first, unless a later one is a clock; the others are events of the trace with samples of their own."""
     data = PerfData()
     for name in names:
         data.event(name, *EVENTS[name], sample_type=EVERYTHING, freq=1000)
@@ -302,13 +302,60 @@ def test_the_sampling_event(names: list[str], wanted: str) -> None:
             data.sample(PID, PID, START + nth, LIB, event=nth)
     trace = read(data)
     assert trace.sampling is not None
-    assert trace.sampling.event == wanted
+    assert trace.sampling.name == wanted
     loaded = data_of(trace, PID)
     assert loaded.samples["ts"].tolist() == [START + names.index(wanted)]
-    assert list(events_of(loaded)) == [n for n in names if n not in (wanted, "silent", "dummy")]
+    others = {trace.events[row].name: table["ts"].tolist() for row, table in loaded.other_samples.items()}
+    assert others == {n: [START + names.index(n)] for n in names if n not in (wanted, "silent", "dummy")}
 
 
-def test_other_events_are_markers_with_stacks() -> None:
+def test_other_events_have_weights() -> None:
+    data = recorded(sample_type=EVERYTHING, freq=1000)
+    data.event("page-faults", SOFTWARE, PAGE_FAULTS, sample_type=EVERYTHING, period=3)
+    data.sample(PID, PID, START + 10, LIB).sample(PID, PID, START + 20, LIB + 4, event=1, period=3, cpu=1)
+    trace = read(data)
+    event = trace.events[1]
+    assert (event.name, event.unit, event.kind, event.period) == ("page-faults", "count", "software", 3)
+    samples = data_of(trace, PID).other_samples[1]
+    assert path_text(trace, samples["stack"][0]) == "libx.so+0x4"
+    assert (samples["ts"][0], samples["weight"][0], samples["cpu"][0]) == (START + 20, 3, 1)
+    assert not events_of(data_of(trace, PID))
+
+
+# (times in read_format, what the second sample reads of leader and member: value, then enabled and running), weights
+TIMES = "TOTAL_TIME_ENABLED|TOTAL_TIME_RUNNING"
+GROUPS = {
+    "values": ("", (30, 70), {"leader": [10, 20], "member": [50, 20]}),
+    "a counter that was reset": ("", (4, 60), {"leader": [10, 4], "member": [50, 10]}),
+    "all the time": (TIMES, (30, 70, 200, 200), {"leader": [10, 20], "member": [50, 20]}),
+    "half of the time": (TIMES, (30, 70, 200, 150), {"leader": [10, 40], "member": [50, 40]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("times", "second", "wanted"), GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize("order", "<>", ids=["little", "big"])
+def test_members_of_a_group_count_what_was_added(
+    times: str, second: tuple[int, ...], wanted: dict[str, list[int]], order: str
+) -> None:
+    """{leader,member}:S: the leader's samples hold the values of both."""
+    read_format = "|".join(filter(None, (times, "ID|GROUP")))
+    data = PerfData(order)
+    for name in ("leader", "member"):
+        config = CPU_CYCLES if name == "leader" else PAGE_FAULTS
+        kind = HARDWARE if name == "leader" else SOFTWARE
+        data.event(name, kind, config, sample_type=EVERYTHING + "|READ", read_format=read_format, period=10)
+    for ts, (one, other, *clocks) in ((START, (10, 50, 100, 100)), (START + 1, second)):
+        values = (one, data.events[0].ids[0], other, data.events[1].ids[0])
+        data.sample(PID, PID, ts, LIB, read=(2, *(clocks if times else ()), *values))
+    trace = read(data)
+    loaded = data_of(trace, PID)
+    assert [event.leader for event in trace.events] == [-1, 0]
+    assert [event.is_scaled for event in trace.events] == [second[2:] == (200, 150)] * 2
+    assert loaded.samples["weight"].tolist() == wanted["leader"]
+    assert loaded.other_samples[1]["weight"].tolist() == wanted["member"]
+
+
+def test_other_events_with_addresses_are_markers_too() -> None:
     data = recorded(sample_type=EVERYTHING + "|ADDR", freq=1000)
     data.event("page-faults", SOFTWARE, PAGE_FAULTS, sample_type=EVERYTHING + "|ADDR", period=1)
     data.sample(PID, PID, START + 10, LIB).sample(PID, PID, START + 20, LIB + 4, event=1, addr=1 << 63, period=3, cpu=1)
@@ -324,9 +371,9 @@ def test_two_events_of_one_name() -> None:
     for _ in range(2):
         data.event("faults", SOFTWARE, PAGE_FAULTS, sample_type=EVERYTHING, period=1)
     data.sample(PID, PID, START).sample(PID, PID, event=1).sample(PID, PID, event=2).sample(PID, PID, event=2)
-    assert {name: len(rows) for name, rows in events_of(data_of(read(data), PID)).items()} == {
-        "faults #1": 1, "faults #2": 2,
-    }  # fmt: skip
+    trace = read(data)
+    assert [event.name for event in trace.events[1:]] == ["faults #1", "faults #2"]
+    assert [len(table) for table in data_of(trace, PID).other_samples.values()] == [1, 2]
 
 
 @pytest.mark.parametrize("order", "<>", ids=["little", "big"])
@@ -353,7 +400,7 @@ def test_only_markers() -> None:
     data = PerfData().tracepoint().sample(PID, PID, START, LIB, fields={"prev_pid": 3})
     trace = read(data)
     assert trace.sampling is not None
-    assert (trace.sampling.event, trace.sampling.unit) == ("sched:sched_switch", "count")
+    assert (trace.sampling.name, trace.sampling.unit) == ("sched:sched_switch", "count")
     assert len(data_of(trace, PID).samples) == 1
 
 
@@ -1465,7 +1512,7 @@ LBR = 1 << 11
 NOT_READ: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
     "stacks of the processor": ("BRANCH_STACK", {"branch_sample_type": LBR}, {"lbr_not_read": 1}),
     "branches": ("BRANCH_STACK", {"branch_sample_type": 8}, {"sample_parts_not_read": 1}),
-    "a group's counters": ("READ", {"read_format": "ID|GROUP"}, {"sample_parts_not_read": 1}),
+    "a group's counters": ("READ", {"read_format": "ID|GROUP"}, {}),
     "its own counter": ("READ", {"read_format": "ID"}, {}),
     "weights": ("WEIGHT|DATA_SRC", {"type": RAW}, {"sample_parts_not_read": 2}),
     "a memory access of an event that has none": ("DATA_SRC", {"type": SOFTWARE}, {}),

@@ -20,10 +20,10 @@ from traceferry.model import (
     SCHEDULING,
     WAITING,
     Clock,
+    Event,
     MarkerField,
     MarkerType,
     Process,
-    Sampling,
     Table,
     Thread,
     ThreadData,
@@ -51,7 +51,7 @@ class Built:
     def __init__(self) -> None:
         self.trace = TraceBuilder()
         self.trace.clock = Clock("monotonic", 5)
-        self.trace.sampling = Sampling("cpu-clock", "ns", 1_000_000)
+        self.trace.events = [Event("cpu-clock", "ns", 1_000_000)]
         self.threads: dict[int, ThreadData] = {}
         self.shown: dict[int, str] = {}
 

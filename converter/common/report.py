@@ -117,6 +117,9 @@ KINDS: dict[str, Kind] = {
         "record context switches instead: perf record --switch-events, or -e sched:sched_switch"),
     "records_not_read": Kind("loss", "parts of the recording are not read", "perf script and perf report read them"),
     "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
+    "event_never_ran": Kind("info", "a counter of a group never ran: the processor had no place for it, or the machine "
+        "does not count it; it has no weight",
+        "record fewer events in one group"),
     "throttled": Kind("loss", "the kernel throttled sampling because it took too much time",
         "record with a lower frequency (-F)"),
     "deferred_missing": Kind("loss", "the deferred user part of stacks is missing from the recording"),

@@ -55,13 +55,14 @@ from traceferry.model.trace import Clock as Clock
 from traceferry.model.trace import ClockKind as ClockKind
 from traceferry.model.trace import CodeReader as CodeReader
 from traceferry.model.trace import Counter as Counter
+from traceferry.model.trace import Event as Event
+from traceferry.model.trace import EventKind as EventKind
 from traceferry.model.trace import HeapGraph as HeapGraph
 from traceferry.model.trace import HeapSnapshot as HeapSnapshot
 from traceferry.model.trace import Input as Input
 from traceferry.model.trace import LibraryReader as LibraryReader
 from traceferry.model.trace import NativeFunction as NativeFunction
 from traceferry.model.trace import Process as Process
-from traceferry.model.trace import Sampling as Sampling
 from traceferry.model.trace import Thread as Thread
 from traceferry.model.trace import ThreadData as ThreadData
 from traceferry.model.trace import Trace as Trace

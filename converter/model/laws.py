@@ -40,7 +40,7 @@ def check(trace: Trace) -> list[str]:
             broken += _check_snapshot(trace, process, snapshot, f"heap snapshot {process.pid}/{nth}")
         for counter in process.counters:
             broken += _check_counter(trace, counter)
-    return _check_global_tables(trace) + _check_texts(trace) + broken
+    return _check_global_tables(trace) + _check_texts(trace) + _check_events(trace) + broken
 
 
 def _check_texts(trace: Trace) -> list[str]:
@@ -51,6 +51,16 @@ def _check_texts(trace: Trace) -> list[str]:
         names += [counter.name for counter in process.counters]
     names += [detail for issue in trace.report for detail in issue.details]
     return [f"{name!r} cannot be written as UTF-8" for name in names if encodable(name) != name]
+
+
+def _check_events(trace: Trace) -> list[str]:
+    """Names are told apart, and a group's leader leads itself."""
+    keys = {event.key for event in trace.events}
+    broken = ["two events of one name, unit and kind"] if len(keys) < len(trace.events) else []
+    for event in trace.events:
+        leads = -1 <= event.leader < len(trace.events) and (event.leader < 0 or trace.events[event.leader].leader < 0)
+        broken += [] if leads else [f"event {event.name}: its leader is not one"]
+    return broken
 
 
 def _sizes(trace: Trace) -> dict[str, int]:
@@ -155,6 +165,21 @@ def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
     if not broken:
         broken += [f"{where}: {law}" for law in _check_calls(data.calls, data.arguments)]
         broken += [f"{where}: {law}" for law in _check_allocations(data.allocations)]
+        broken += [f"{where}: {law}" for law in _check_samples(trace, data)]
+    return broken
+
+
+def _check_samples(trace: Trace, data: ThreadData) -> list[str]:
+    """Members of a group have the samples of its leader."""
+    broken: list[str] = []
+    for row, samples in data.other_samples.items():
+        if not 1 <= row < len(trace.events):
+            broken.append(f"samples of event {row}, which is not one of the other events")
+            continue
+        leader = trace.events[row].leader
+        leading = data.samples if leader == 0 else data.other_samples.get(leader)
+        if leading is not None and not all(np.array_equal(samples[name], leading[name]) for name in ("ts", "stack")):
+            broken.append(f"samples of event {row} are not those of its leader")
     return broken
 
 

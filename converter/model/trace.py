@@ -43,13 +43,30 @@ class Clock(NamedTuple):
     unix_zero_ns: int | None = None
 
 
-class Sampling(NamedTuple):
-    """The event that the samples of the trace's threads count. event: its name, as cpu-clock; unit: of `weight`, as
-    "ns", "cycles" or "count"; interval_ns: the usual time between two samples, 0 is unknown."""
+EventKind = Literal[
+    "clock", "hardware", "software", "cache", "raw", "tracepoint", "breakpoint", "pmu", "memory", "off-cpu", "other"
+]
 
-    event: str
+
+class Event(NamedTuple):
+    """An event that samples count. name: as cpu-clock; unit: of `weight`, as "ns", "cycles" or "count"; interval_ns:
+    the usual time between two samples, 0 is unknown; kind: where it is counted; period: how many are counted between
+    two samples, 0 is unknown, or chosen by the recorder; leader: the row of `Trace.events` whose samples these are too,
+    each with a count of its own, as in a group of counters that are read together; -1 is none; is_scaled: counts were
+    extrapolated from a part of the time."""
+
+    name: str
     unit: str
-    interval_ns: int
+    interval_ns: int = 0
+    kind: EventKind = "other"
+    period: int = 0
+    leader: int = -1
+    is_scaled: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Tells the events of a trace apart."""
+        return self.name, self.unit, self.kind
 
 
 class Sealed:
@@ -78,12 +95,14 @@ class SealedList(list[Any]):
 
 @dataclass
 class ThreadData:
-    """The heavy tables of one thread; each is there only if the recording has it. trace: has the rows that they refer
-    to."""
+    """The heavy tables of one thread; each is there only if the recording has it. samples: of the first event of the
+    trace; other_samples: tables of SAMPLES, by the rows of their events in `Trace.events`; trace: has the rows that all
+    refer to."""
 
     calls: Table = field(default_factory=lambda: Table(CALLS))
     arguments: Table = field(default_factory=lambda: Table(ARGUMENTS))
     samples: Table = field(default_factory=lambda: Table(SAMPLES))
+    other_samples: dict[int, Table] = field(default_factory=dict)
     allocations: Table = field(default_factory=lambda: Table(ALLOCATIONS))
     states: Table = field(default_factory=lambda: Table(STATES))
     scheduling: Table = field(default_factory=lambda: Table(SCHEDULING))
@@ -92,6 +111,7 @@ class ThreadData:
 
     def tables(self) -> Iterator[Table]:
         yield from (self.calls, self.arguments, self.samples, self.allocations, self.states, self.scheduling)
+        yield from self.other_samples.values()
         yield from self.markers.values()
 
     def with_markers_of(self, other: ThreadData) -> ThreadData:
@@ -268,8 +288,8 @@ class Trace:
         What was lost, repaired or guessed.
     clock : Clock or None
         What the time stamps are on, which are in ns.
-    sampling : Sampling or None
-        What the samples of the threads count.
+    events : sequence of Event
+        What samples count. `ThreadData.samples` are of the first one, the clock where one was recorded.
     inputs : sequence of Input
         The files that were read.
     attributes : mapping of str to str
@@ -287,7 +307,7 @@ class Trace:
     """
 
     clock: Clock | None
-    sampling: Sampling | None
+    events: Sequence[Event]
     strings: Strings
     texts: Strings
     sources: Table
@@ -312,7 +332,7 @@ class Trace:
     def __init__(self, like: Trace, **others: Any) -> None:
         """Makes a trace with the content of one that is complete. others: attributes that have other values."""
         content = {name: vars(like)[name] for name in Trace.__annotations__} | others
-        for name in ("code_readers", "library_readers", "processes", "inputs"):
+        for name in ("events", "code_readers", "library_readers", "processes", "inputs"):
             content[name] = SealedList(content[name])
         content["attributes"] = MappingProxyType(dict(content["attributes"]))
         vars(self).update(content)
@@ -333,6 +353,11 @@ class Trace:
     def threads(self) -> list[tuple[Process, Thread]]:
         """The threads of all processes, each with its process."""
         return [(process, thread) for process in self.processes for thread in process.threads]
+
+    @property
+    def sampling(self) -> Event | None:
+        """The first event, which `ThreadData.samples` count; None where nothing was sampled."""
+        return self.events[0] if self.events else None
 
     @property
     def start_ts(self) -> int:
@@ -381,6 +406,7 @@ class TraceBuilder(Trace):
     frames: GrowingTable
     stacks: GrowingTable
     coverage: GrowingTable
+    events: list[Event]
     code_readers: list[CodeReader]
     library_readers: list[LibraryReader]
     processes: list[Process]
@@ -393,7 +419,7 @@ class TraceBuilder(Trace):
     def __init__(self, of: Trace | None = None) -> None:
         self._of = of
         self.clock = of.clock if of else None
-        self.sampling = of.sampling if of else None
+        self.events = list(of.events) if of else []
         self.bounds = of.bounds if of else None
         self.strings = Strings(of.strings if of else None)
         self.texts = Strings(of.texts if of else None)

@@ -213,7 +213,7 @@ def _entries(trace: Trace) -> list[dict[str, str]]:
     clock = trace.clock.kind if trace.clock else "unknown"
     entries = {"inputs": ", ".join(i.path for i in trace.inputs), "clock": clock}
     if trace.sampling:
-        entries["samples count"] = trace.sampling.event
+        entries["samples count"] = trace.sampling.name
     entries |= trace.attributes
     return [{"label": label, "format": "string", "value": value} for label, value in entries.items() if value]
 

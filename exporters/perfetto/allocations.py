@@ -13,10 +13,10 @@ from traceferry.exporters.perfetto._packets import OutputBuffer
 from traceferry.exporters.perfetto.packets import Packets
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.heap._allocations import tally
-from traceferry.model import SAMPLES, Array, Process, Sampling, Table, Thread, Trace
+from traceferry.model import SAMPLES, Array, Event, Process, Table, Thread, Trace
 from traceferry.native.arrays import grown
 
-ALLOCATED = Sampling("allocations", "bytes", 0)
+ALLOCATED = Event("allocations", "bytes", 0)
 HEAP = "allocations"  # without a colon, which the viewer takes for more than a name
 # Columns of totals, as the kernel has them.
 BYTES, FREED_BYTES, COUNT, FREED_COUNT = range(4)

@@ -15,7 +15,7 @@ from traceferry.exporters.perfetto._packets import write_samples
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
-from traceferry.model import Array, Process, Sampling, Table, Thread, Trace
+from traceferry.model import Array, Event, Process, Table, Thread, Trace
 
 UNITS = {
     "ns": pb.StackSampleUnit.UNIT_NANOSECONDS,
@@ -32,7 +32,7 @@ UNKNOWN, USER = pb.StackSampleMode.MODE_UNKNOWN, pb.StackSampleMode.MODE_USER
 KERNEL = pb.StackSampleMode.MODE_KERNEL
 N_MODES = KERNEL + 1
 # The viewer makes a title of the event: "Cpu Clock", "Code Size". What has none it does not show.
-UNNAMED = Sampling("samples", "count", 0)
+UNNAMED = Event("samples", "count", 0)
 BYTES = "bytes"  # what is weighed in them ran on no processor
 CPU_TIME = 1  # the interned id of a counter
 NO_THREAD = -1
@@ -58,7 +58,7 @@ class Samples:
         self._trace = trace
         self._packets = packets
         self._frames = PhysicalFrames(trace, OUTERMOST)
-        self._streams: dict[Sampling, Stream] = {}
+        self._streams: dict[Event, Stream] = {}
         # How many views of each kind are still to come.
         self._n_views = Counter(self._sampling(thread) for _, thread in trace.threads if thread.sample_unit)
 
@@ -83,7 +83,7 @@ class Samples:
     def finish(self) -> None:
         write_symbols(self._trace, self._packets, self._frames, self._trace.end_ts + 1)
 
-    def _sampling(self, thread: Thread) -> Sampling:
+    def _sampling(self, thread: Thread) -> Event:
         """Returns what a thread's samples count. One whose samples weigh something else is a view; its name says of
         what: "code size", "code size of jit-1.dump". The viewer sorts the tracks by this word: those of views follow
         those of what ran."""
@@ -91,9 +91,9 @@ class Samples:
         if not unit:
             return self._trace.sampling or UNNAMED
         words = thread.name.partition(" of ")[0].lower().split()
-        return Sampling("_".join(["total", *words]), unit, 0)
+        return Event("_".join(["total", *words]), unit, 0)
 
-    def stream(self, sampling: Sampling) -> Stream:
+    def stream(self, sampling: Event) -> Stream:
         if sampling not in self._streams:
             self._streams[sampling] = Stream(self._trace, self._packets, self._frames, sampling)
         return self._streams[sampling]
@@ -102,7 +102,7 @@ class Samples:
 class Stream:
     """Samples of one kind, on a sequence of their own."""
 
-    def __init__(self, trace: Trace, packets: Packets, frames: PhysicalFrames, sampling: Sampling) -> None:
+    def __init__(self, trace: Trace, packets: Packets, frames: PhysicalFrames, sampling: Event) -> None:
         self.sequence = packets.sequence()
         self.callstacks = Callstacks(trace, packets, frames, self.sequence)
         self._trace = trace
@@ -111,7 +111,7 @@ class Stream:
         self._execution_iids = np.zeros((MAX_CPUS + 1) * N_MODES, np.int32)
         self._n_executions = 0
         self._has_processors = sampling.unit != BYTES
-        event = sampling.event or UNNAMED.event
+        event = sampling.name or UNNAMED.name
         primary = counter(event.replace("_", " "), sampling.unit)
         defaults = pb.StackSampleDefaults(source=event, primary_descriptor=primary)
         cpu_time = pb.InternedData(stack_sample_counter_descriptors=counter("CPU time", "ns", CPU_TIME))

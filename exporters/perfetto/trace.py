@@ -90,7 +90,7 @@ class _Writer:
         clock = self._trace.clock.kind if self._trace.clock else "unknown"
         own = {"converted_by": "traceferry", "inputs": inputs, "formats": formats, "clock": clock}
         if self._trace.sampling:
-            own["sampled_event"] = self._trace.sampling.event
+            own["sampled_event"] = self._trace.sampling.name
             own["sampling_interval_ns"] = str(self._trace.sampling.interval_ns)
         self.packets.write_attributes({**own, **self._trace.attributes})
 

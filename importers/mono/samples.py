@@ -12,7 +12,8 @@ from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
-from traceferry.model import SAMPLES, Array, Sampling, Table, TraceBuilder, containing_interval
+from traceferry.model import SAMPLES, Array, Table, TraceBuilder, containing_interval
+from traceferry.model import Event as SampledEvent
 from traceferry.timeline.method_table import MethodTable
 from traceferry.timeline.stacks import intern_stacks
 
@@ -28,11 +29,11 @@ NATIVE = (Event.USYM, Event.UBIN)
 def describe_sampling(trace: TraceBuilder, log: Log) -> None:
     """Describes in the trace what the option string says of samples."""
     option = SAMPLE_OPTION.search(log.header.arguments)
-    if trace.sampling is None and log.stats["hits"].any():
+    if not trace.events and log.stats["hits"].any():
         mode, frequency = (option["mode"], option["frequency"]) if option else (None, None)
         event = "wall-clock" if mode else "cpu-clock" if option else "samples"
         interval_ns = NS // max(int(frequency or DEFAULT_FREQUENCY), 1) if option else 0
-        trace.sampling = Sampling(event, "count", interval_ns)
+        trace.events = [SampledEvent(event, "count", interval_ns)]
 
 
 def read_samples(

@@ -204,7 +204,7 @@ LAYOUT = np.dtype([(name, np.uint64) for name in (
 # One sample. UINT64_MAX where a number is not recorded; the offsets *_at, and chain_n, are 0 then.
 cdef struct Sample:
     uint64_t time, pid, tid, cpu, period, addr, ip
-    uint64_t chain_at, chain_n, raw_at, raw_size
+    uint64_t read_at, chain_at, chain_n, raw_at, raw_size
     uint64_t user_at, user_abi, user_size, user_n
 
 
@@ -285,7 +285,8 @@ cdef bint parse(const uint8_t[::1] d, Rest rest, const Layout* layout, Sample* s
     cdef Py_ssize_t q = rest.at
     if not skip(&rest, layout.words_size, 1):
         return False
-    sample.ip = sample.addr = sample.chain_at = sample.chain_n = sample.raw_at = sample.raw_size = sample.user_at = 0
+    sample.ip = sample.addr = sample.read_at = sample.chain_at = sample.chain_n = 0
+    sample.raw_at = sample.raw_size = sample.user_at = 0
     sample.time = sample.pid = sample.tid = sample.cpu = UINT64_MAX
     sample.period = layout.period
     if kinds & IDENTIFIER:
@@ -310,8 +311,10 @@ cdef bint parse(const uint8_t[::1] d, Rest rest, const Layout* layout, Sample* s
     if kinds & PERIOD:
         sample.period = u64(d, q, big)
         q += 8
-    if kinds & READ and not skip_read(d, &rest, layout.read_format):
-        return False
+    if kinds & READ:
+        sample.read_at = rest.at
+        if not skip_read(d, &rest, layout.read_format):
+            return False
     if kinds & CALLCHAIN:
         if not take(d, &rest, &sample.chain_n):
             return False
@@ -352,7 +355,7 @@ cdef class SampleDecoder:
     """Decodes samples into rows of columns.
 
     table: the events; columns: by name, of one length. `offset` holds the offsets of the samples before; event, cpu,
-    addr, raw_at with raw_size, and user_at with user_abi, user_size and user_n may be left out. chain_from: -1 copies
+    addr, read_at, raw_at with raw_size, and user_at with user_abi, user_size and user_n may be left out. chain_from: -1 copies
     callchains into `chain`; else all samples are at a multiple of 8 from this offset in the data, and so chain_start
     counts.
 
@@ -368,7 +371,7 @@ cdef class SampleDecoder:
     cdef const uint64_t[::1] _ids
     cdef const int32_t[::1] _id_events
     cdef uint64_t[::1] _chain, _addr, _ip
-    cdef int64_t[::1] _offset, _ts, _period, _chain_start, _raw_at, _user_at
+    cdef int64_t[::1] _offset, _ts, _period, _chain_start, _read_at, _raw_at, _user_at
     cdef int32_t[::1] _pid, _tid, _event, _cpu, _chain_n, _raw_size, _user_size, _user_n
     cdef uint8_t[::1] _cpumode, _user_abi
     cdef Py_ssize_t _chain_from
@@ -391,6 +394,7 @@ cdef class SampleDecoder:
         self._pid, self._tid, self._cpumode = columns["pid"], columns["tid"], columns["cpumode"]
         self._chain_start, self._chain_n, self._ip = columns["chain_start"], columns["chain_n"], columns["ip"]
         self._event, self._cpu, self._addr = columns.get("event"), columns.get("cpu"), columns.get("addr")
+        self._read_at = columns.get("read_at")
         self._raw_at, self._user_at = columns.get("raw_at"), columns.get("user_at")
         if "raw_at" in columns:
             self._raw_size = columns["raw_size"]
@@ -486,6 +490,8 @@ cdef class SampleDecoder:
             self._cpu[n] = <int32_t><uint32_t>sample.cpu
         if self._addr is not None:
             self._addr[n] = sample.addr
+        if self._read_at is not None:
+            self._read_at[n] = sample.read_at if sample.read_at else -1
         if self._raw_at is not None:
             self._raw_at[n] = sample.raw_at if sample.raw_at else -1
             self._raw_size[n] = sample.raw_size if sample.raw_at else -1

@@ -14,15 +14,15 @@ from traceferry.files.source import Source, written_at
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
-from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.map_files import MapFiles
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
-from traceferry.importers.perf.recording import Event, Recording
+from traceferry.importers.perf.recording import Recording
 from traceferry.importers.perf.regions import BEGINNING
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
+from traceferry.importers.perf.weights import Counted, count_events
 from traceferry.model import (
     PREEMPTED,
     RUNNING,
@@ -33,7 +33,6 @@ from traceferry.model import (
     Array,
     Input,
     Process,
-    Sampling,
     Table,
     Thread,
     ThreadData,
@@ -43,9 +42,6 @@ from traceferry.model import (
 )
 from traceferry.reading import ImportContext
 
-# PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
-CLOCK_EVENTS = (0, 1)
-DUMMY_EVENT = 9
 IDLE_NAME = "swapper"
 OUTSIDE_NAME = "outside the pid namespace"
 NAMES_TRACK = "Thread name"
@@ -55,22 +51,25 @@ SHOWN_NAMES = 8
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder, context: ImportContext) -> None:
     known = _KnownThreads(trace)
-    for source, recording in recordings:
-        _add_recording(source, recording, trace, context, known)
+    counted = count_events([(source.name, recording) for source, recording in recordings], trace)
+    for (source, recording), events in zip(recordings, counted, strict=True):
+        _add_recording(source, recording, events, trace, context, known)
 
 
 def _add_recording(
-    source: Source, recording: Recording, trace: TraceBuilder, context: ImportContext, known: _KnownThreads
+    source: Source,
+    recording: Recording,
+    events: Sequence[Counted],
+    trace: TraceBuilder,
+    context: ImportContext,
+    known: _KnownThreads,
 ) -> None:
     report, where = trace.report, source.name
     for problem in (*recording.problems, *recording.not_read):
         shown = f"{where} {problem.detail}"
         report.note(problem.kind, problem.count, offset=problem.offset, where=shown, detail=problem.detail)
     _place_timeless(recording)
-    main = sampling_event(recording)
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
-    if main is not None:
-        trace.sampling = sampling_of(main)
     recorded_at = source.answers.ask("written", report, lambda: written_at(source), unpacked=float)
     natives = Natives(trace, context, recording, source, recorded_at)
     programs = Programs(recording)
@@ -84,7 +83,7 @@ def _add_recording(
         samples = unwound(trace, recording, memory, natives, context.options.keep_cut_stacks_apart, where)
     samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
-    _add_processes(trace, recording, programs, main, stack, offset_ns, known, where)
+    _add_processes(trace, recording, programs, events, stack, offset_ns, known, where)
     map_files.note_others(programs.pids, memory.nameless)
     of_code = [process for process in trace.processes if any(thread.sample_unit for thread in process.threads)]
     report.note("code_of_other_process", sum(process.pid not in programs.pids for process in of_code), where=where)
@@ -108,30 +107,6 @@ def _place_timeless(recording: Recording) -> None:
     if len(samples) and samples.ts[0] < 0:
         known = samples.ts[samples.ts >= 0]
         samples.ts = np.maximum(samples.ts, known[0] if len(known) else 0)
-
-
-def sampling_event(recording: Recording) -> Event | None:
-    """Returns the first event that has samples, unless a later one of them is a clock."""
-    counts = np.bincount(recording.samples.event, minlength=len(recording.events)).tolist()
-    sampled = [event for event, count in zip(recording.events, counts, strict=False) if count and not _is_dummy(event)]
-    return next((event for event in sampled if _is_clock(event)), sampled[0] if sampled else None)
-
-
-def _is_clock(event: Event) -> bool:
-    return event.attr.type == AttrType.SOFTWARE and event.attr.config in CLOCK_EVENTS
-
-
-def _is_dummy(event: Event) -> bool:
-    return event.attr.type == AttrType.SOFTWARE and event.attr.config == DUMMY_EVENT
-
-
-def sampling_of(event: Event) -> Sampling:
-    unit = "ns" if _is_clock(event) else "cycles" if "cycles" in event.name else "count"
-    if event.is_freq:
-        interval = 1_000_000_000 // max(event.attr.sample_period, 1)
-    else:
-        interval = event.attr.sample_period if _is_clock(event) else 0
-    return Sampling(event.name, unit, interval)
 
 
 def attributes(recording: Recording) -> dict[str, str]:
@@ -158,7 +133,7 @@ def _add_processes(
     trace: TraceBuilder,
     recording: Recording,
     programs: Programs,
-    main: Event | None,
+    events: Sequence[Counted],
     stack: Array,
     offset_ns: int,
     known: _KnownThreads,
@@ -186,7 +161,7 @@ def _add_processes(
             is_first = begun is not None and life.start == program.start
             start = max(begun if begun is not None and is_first else life.start, first_ts) + offset_ns
             end = max(min(life.end, last_ts) + offset_ns, start)
-            loader = ThreadLoader(recording, main, part, switched, stack, offset_ns)
+            loader = ThreadLoader(recording, events, part, switched, stack, offset_ns)
             start, end = loader.reach(start, end)
             loader = _with_names(trace, loader, life, start, end, where)
             name = life.name or _default_thread_name(program, life.tid, programs)
@@ -366,11 +341,11 @@ def _by_thread(program: Array, tid: Array) -> dict[tuple[int, int], Array]:
 
 @dataclass(frozen=True)
 class ThreadLoader:
-    """Makes a thread's tables again at every call. rows, switch_rows: of the recording's samples and switches; states:
-    the names it had."""
+    """Makes a thread's tables again at every call. events: what samples count; rows, switch_rows: of the recording's
+    samples and switches; states: the names it had."""
 
     recording: Recording
-    main: Event | None
+    events: Sequence[Counted]
     rows: Array
     switch_rows: Array
     stack: Array
@@ -390,25 +365,28 @@ class ThreadLoader:
 
     def __call__(self, _: TraceBuilder) -> ThreadData:
         scheduling = self._scheduling()
+        samples = {counted.row: self._samples(counted, scheduling) for counted in self.events}
+        main = next((counted.event_index for counted in self.events if counted.row == 0), -1)
         return ThreadData(
-            samples=self._samples(scheduling),
+            samples=samples.pop(0, Table(SAMPLES)),
+            other_samples={row: table for row, table in sorted(samples.items()) if len(table)},
             states=self.states,
             scheduling=scheduling,
-            markers=event_markers(self.recording, self.main, self.rows, self.stack, self.offset_ns),
+            markers=event_markers(self.recording, main, self.rows, self.stack, self.offset_ns),
         )
 
-    def _samples(self, scheduling: Table) -> Table:
+    def _samples(self, counted: Counted, scheduling: Table) -> Table:
         samples = self.recording.samples
-        mine = self.rows[samples.event[self.rows] == self.main.index] if self.main is not None else self.rows[:0]
+        mine = self.rows[samples.event[self.rows] == counted.event_index]
         ts = samples.ts[mine] + self.offset_ns
         return Table(
             SAMPLES,
             {
                 "ts": ts,
                 "stack": self.stack[mine],
-                "weight": np.maximum(samples.period[mine], 1),
+                "weight": counted.weights(self.recording, mine),
                 "cpu": samples.cpu[mine],
-                "cpu_ns": _cpu_time(ts, scheduling),
+                "cpu_ns": _cpu_time(ts, scheduling) if counted.row == 0 else np.full(len(ts), -1, np.int64),
             },
         )
 

@@ -1,4 +1,4 @@
-"""Map: samples of all events but the sampling one become markers with stacks, tracepoints with their fields."""
+"""Map: tracepoints become markers with their fields and stacks, and so do samples with the address of data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.tracepoints import Field, decode_fields
+from traceferry.importers.perf.weights import unique_name
 from traceferry.model import Array, FieldFormat, MarkerCategory, MarkerField, MarkerType, Table
 
 # What the tracepoints of a subsystem of the kernel are about.
@@ -26,19 +28,23 @@ FAULTS = ("page-faults", "minor-faults", "major-faults", "faults")
 
 
 def event_markers(
-    recording: Recording, main: Event | None, rows: Array, stack: Array, offset_ns: int
+    recording: Recording, main: int, rows: Array, stack: Array, offset_ns: int
 ) -> dict[MarkerType, Table]:
-    """One type for each event. rows: a thread's samples; stack: of every sample."""
+    """One type for each event. main: the event that says where time goes; rows: a thread's samples; stack: of every
+    sample."""
     markers: dict[MarkerType, Table] = {}
-    if len(recording.events) == 1 or len(rows) == 0:
-        return markers
-    event_of_row = recording.samples.event[rows]
-    for event in recording.events:
+    shown = [
+        event
+        for event in recording.events
+        if event.tracepoint is not None or (event.sample_type & SampleType.ADDR and event.index != main)
+    ]
+    event_of_row = recording.samples.event[rows] if shown else rows
+    for event in shown:
         mine = rows[event_of_row == event.index]
-        if len(mine) == 0 or (main is not None and event.index == main.index):
+        if len(mine) == 0:
             continue
         fields = _fields(event)
-        name = _unique_name(event, recording.events)
+        name = unique_name(event, recording.events)
         marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), category=_category(event))
         samples = recording.samples
         columns: dict[str, Any] = {"ts": samples.ts[mine] + offset_ns, "stack": stack[mine], "cpu": samples.cpu[mine]}
@@ -48,12 +54,6 @@ def event_markers(
             columns |= _decoded(recording, event, mine)
         markers[marker_type] = Table(marker_type.spec, columns)
     return markers
-
-
-def _unique_name(event: Event, events: Sequence[Event]) -> str:
-    """Two events of one name are told apart by their places."""
-    same = [other.index for other in events if other.name == event.name]
-    return event.name if len(same) == 1 else f"{event.name} #{same.index(event.index) + 1}"
 
 
 def _category(event: Event) -> MarkerCategory:

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from traceferry.importers.perf._records import SampleType
-from traceferry.importers.perf.layout import AttrType, ReadFormat, RecordType
+from traceferry.importers.perf.layout import AttrType, RecordType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 
@@ -29,7 +29,6 @@ RECORDS = {
 }
 PARTS = {
     SampleType.BRANCH_STACK: "branch stacks",
-    SampleType.READ: "values of counters",
     SampleType.REGS_INTR: "registers at the interrupt",
     SampleType.WEIGHT: "weights",
     SampleType.WEIGHT_STRUCT: "weights",
@@ -90,7 +89,4 @@ def _parts(event: Event) -> set[str]:
         parts.discard(PARTS[SampleType.DATA_SRC])
     if _has_lbr_stacks(event):
         parts.discard(PARTS[SampleType.BRANCH_STACK])
-    if not event.attr.read_format & ReadFormat.GROUP:
-        # Without a group this is the event itself.
-        parts.discard(PARTS[SampleType.READ])
     return parts

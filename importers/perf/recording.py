@@ -82,7 +82,8 @@ class Samples:
 
     ts int64 ns (-1 not recorded); pid, tid int32 (-1 not recorded); event int32 (into Recording.events); cpu int32 (-1
     not recorded); period int64 (0 not known); addr, ip uint64 (0 not recorded); cpumode uint8 (header.misc's);
-    chain_start int64, chain_n int32: its entries in `chain`; offset int64: of the record in the stream; raw_at int64,
+    chain_start int64, chain_n int32: its entries in `chain`; offset int64: of the record in the stream; read_at int64:
+    of PERF_SAMPLE_READ's values in the stream, where a group of counters was read (-1 none); raw_at int64,
     raw_size int32: PERF_SAMPLE_RAW's bytes in the stream (-1 none); user_at int64: where in the stream the user's
     registers are (the abi, then they, then the copy of the stack), -1 where none of the stack was copied; user_abi
     uint8: PERF_SAMPLE_REGS_ABI_*, 255 for any that is larger; user_size, user_n int32: how many bytes the copy has, and
@@ -105,6 +106,7 @@ class Samples:
     chain_start: Array
     chain_n: Array
     offset: Array
+    read_at: Array
     raw_at: Array
     raw_size: Array
     user_at: Array

@@ -10,6 +10,7 @@ import numpy as np
 from traceferry.files.source import release
 from traceferry.importers.perf._records import SampleDecoder, SampleType
 from traceferry.importers.perf.events import EventTable
+from traceferry.importers.perf.layout import ReadFormat
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import WINDOW, Stream, has_payloads
 from traceferry.model import Array
@@ -17,8 +18,8 @@ from traceferry.model import Array
 COLUMNS: dict[str, Any] = {
     "ts": np.int64, "pid": np.int32, "tid": np.int32, "event": np.int32, "cpu": np.int32, "period": np.int64,
     "addr": np.uint64, "ip": np.uint64, "cpumode": np.uint8, "chain_start": np.int64, "chain_n": np.int32,
-    "offset": np.int64, "raw_at": np.int64, "raw_size": np.int32, "user_at": np.int64, "user_abi": np.uint8,
-    "user_size": np.int32, "user_n": np.int32,
+    "offset": np.int64, "read_at": np.int64, "raw_at": np.int64, "raw_size": np.int32, "user_at": np.int64,
+    "user_abi": np.uint8, "user_size": np.int32, "user_n": np.int32,
 }  # fmt: skip
 # What the column holds where no event has this bit. All events are the first where there is only one.
 ABSENT: dict[str, tuple[SampleType, int]] = {
@@ -68,10 +69,13 @@ def _note_problems(decoder: SampleDecoder, problems: list[Problem]) -> None:
 
 
 def _absent_columns(events: list[Event]) -> dict[str, int]:
-    """Returns, by name, the columns that no event has, with their only values."""
+    """Returns, by name, the columns that no event has, with their only values. Values that are read without a group
+    are the event's own."""
     absent = {
         name: value for name, (bit, value) in ABSENT.items() if not any(bit & event.sample_type for event in events)
     }
+    if not any(event.attr.read_format & ReadFormat.GROUP for event in events if event.sample_type & SampleType.READ):
+        absent["read_at"] = -1
     return absent if len(events) > 1 else absent | {"event": 0}
 
 

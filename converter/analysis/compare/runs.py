@@ -14,7 +14,7 @@ from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import encodable
-from traceferry.model import Sampling, Trace, sums
+from traceferry.model import Event, Trace, sums
 
 # Kinds of loss that take samples away.
 LOST = ("lost_samples", "throttled", "truncated", "unfinalized")
@@ -32,7 +32,7 @@ class Run:
     totals: Totals
     trees: Tree
     duration_ns: int
-    sampling: Sampling | None
+    sampling: Event | None
     sample_ns: float
     lost: int
     in_kernel: frozenset[Key] = frozenset()

@@ -134,7 +134,7 @@ class Trees:
         counted, weighed = self._one(process, thread, SAMPLES), None
         sampling = self._trace.sampling
         if sampling is not None and sampling.unit != "count":
-            weighed = self._one(process, thread, Measure(sampling.event, sampling.unit))
+            weighed = self._one(process, thread, Measure(sampling.name, sampling.unit))
         for piece in samples.pieces():
             bucket = self._bucket(piece["ts"])
             self._add_stacks(counted, piece, bucket, np.ones(len(piece), np.int64))

@@ -73,7 +73,7 @@ def _group(trace: Trace, threads: list[list[str]], series: Series) -> Group:
     if not series.measure.is_timed:
         return process, "", name_pattern(series.measure.name), series.measure.unit
     names = process, threads[series.process][series.thread]
-    return *names, "" if sampling is None else sampling.event, "" if sampling is None else sampling.unit
+    return *names, "" if sampling is None else sampling.name, "" if sampling is None else sampling.unit
 
 
 # ---------------------------------------------------------------- what a forest says

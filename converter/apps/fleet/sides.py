@@ -12,7 +12,7 @@ from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
 from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import roots_of
 from traceferry.common.shown_text import encodable
-from traceferry.model import Sampling, sums
+from traceferry.model import Event, sums
 
 COMPARED: dict[str, Measure] = {"time_ns": TIME, "samples": SAMPLES, "allocated_bytes": ALLOCATED}
 
@@ -25,7 +25,7 @@ def runs_of(url: str, with_trees: bool) -> list[Run]:
 def _run(url: str, of: Combination, with_trees: bool) -> Run:
     samples = sum(row["samples"] for row in of.recordings)
     sampled = [row for row in of.recordings if row["unit"]]
-    sampling = Sampling(sampled[0]["event"], sampled[0]["unit"], sampled[0]["interval_ns"]) if sampled else None
+    sampling = Event(sampled[0]["event"], sampled[0]["unit"], sampled[0]["interval_ns"]) if sampled else None
     sample_ns = 0.0
     if sampling is not None:
         weight = sum(row["sample_weight"] for row in sampled)

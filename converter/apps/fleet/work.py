@@ -209,7 +209,7 @@ def facts_of(trace: Trace, n_samples: int = 0, details: Details | None = None) -
         "seconds": sums.limited(trace.end_ts - trace.start_ts) / 1e9,
         "format": "" if first is None else first.format,
         "producer": "" if first is None else first.producer,
-        "event": "" if sampling is None else sampling.event,
+        "event": "" if sampling is None else sampling.name,
         "unit": "" if sampling is None else sampling.unit,
         "interval_ns": 0 if sampling is None else sampling.interval_ns,
         "samples": n_samples,
