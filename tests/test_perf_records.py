@@ -15,7 +15,7 @@ from traceferry.importers.perf.events import SAMPLE_WORDS
 from traceferry.importers.perf.samples import COLUMNS
 
 WORDS = st.one_of(st.integers(0, 6), st.integers(0, 2**64 - 1))
-NO_SAMPLE = dict.fromkeys(["pid", "tid", "cpu", "ts", "raw_at", "raw_size", "user_at"], -1)
+NO_SAMPLE = dict.fromkeys(["pid", "tid", "cpu", "ts", "read_at", "raw_at", "raw_size", "user_at", "branch_at"], -1)
 
 
 # ---------------------------------------------------------------- the scanner
@@ -130,6 +130,7 @@ def decoded_as(rest: Rest, layout: dict[str, int], has_hw_idx: bool) -> dict[str
     row["ts"] = row["ts"] if row["ts"] < 2**62 else -1
     row["period"] = row["period"] if row["period"] < 2**62 else 0
     if kinds & SampleType.READ:
+        row["read_at"] = rest.at
         n = rest.read("Q") if formats & 8 else 1
         rest.skip(8 * ((formats & 3).bit_count() + n * (1 + (formats & 0b10100).bit_count())))
     if kinds & SampleType.CALLCHAIN:
@@ -142,24 +143,36 @@ def decoded_as(rest: Rest, layout: dict[str, int], has_hw_idx: bool) -> dict[str
     if kinds & SampleType.BRANCH_STACK:
         n = rest.read("Q")
         layout["n_branches_at_hw_idx"] = Rest(rest.data, rest.at - 8, rest.order).read("Q")
-        rest.skip(8 * has_hw_idx + n * (32 if layout["has_counters"] else 24))
+        rest.skip(8 * has_hw_idx)
+        row |= {"branch_at": rest.at if n else -1, "branch_n": n}
+        rest.skip(n * (32 if layout["has_counters"] else 24))
     if kinds & SampleType.REGS_USER:
-        registers, abi = rest.at, rest.read("Q")
-        rest.skip(8 * layout["n_regs_user"] if abi else 0)
+        registers, abi = rest.at, skip_registers(rest, layout["n_regs_user"])
     if kinds & SampleType.STACK_USER and (size := rest.read("Q")):
         rest.skip(size)
         if (n := min(rest.read("Q"), size)) and kinds & SampleType.REGS_USER:
             row |= {"user_at": registers, "user_abi": min(abi, 255), "user_size": size, "user_n": n}
-    weights = (SampleType.WEIGHT | SampleType.WEIGHT_STRUCT, SampleType.DATA_SRC, SampleType.TRANSACTION)
-    rest.skip(8 * sum(bool(kind & kinds) for kind in weights))
+    weights = {"weight": SampleType.WEIGHT | SampleType.WEIGHT_STRUCT, "data_src": SampleType.DATA_SRC}
+    row |= {name: rest.read("Q") for name, kind in weights.items() if kind & kinds}
+    rest.skip(8 * bool(kinds & SampleType.TRANSACTION))
     if kinds & SampleType.REGS_INTR:
-        rest.skip(8 * layout["n_regs_intr"] if rest.read("Q") else 0)
-    last = (SampleType.PHYS_ADDR, SampleType.CGROUP, SampleType.DATA_PAGE_SIZE, SampleType.CODE_PAGE_SIZE)
-    rest.skip(8 * sum(bool(kind & kinds) for kind in last))
+        skip_registers(rest, layout["n_regs_intr"])
+    last = ("phys_addr", "cgroup", "data_page_size", "code_page_size")
+    row |= {name: rest.read("Q") for name in last if SampleType[name.upper()] & kinds}
     if kinds & SampleType.AUX:
         rest.skip(rest.read("Q"))
     row.pop("", None)
     return row
+
+
+def skip_registers(rest: Rest, n_registers: int) -> int:
+    """Returns their ABI. Bit 2 of it says that vector registers follow the others."""
+    abi: int = rest.read("Q")
+    rest.skip(8 * n_registers if abi else 0)
+    if abi & 4:
+        vectors, vector_words, predicates, predicate_words = (rest.read("H") for _ in range(4))
+        rest.skip(8 * (vectors * vector_words + predicates * predicate_words))
+    return abi
 
 
 def decoder_of(data: bytes, order: str, layouts: list[dict[str, int]], at: list[int], chain_from: int = -1) -> Any:

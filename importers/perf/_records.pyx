@@ -48,6 +48,8 @@ cpdef enum SampleType:
 
 cdef enum:
     FROM_BRANCH_STACK = 0x1FEF800  # all that comes behind RAW
+    # PERF_SAMPLE_REGS_ABI_SIMD: vector registers follow the others.
+    ABI_SIMD = 4
 
 cdef enum:
     # No clock gets to bit 62; beyond it lies what was not recorded.
@@ -206,6 +208,8 @@ cdef struct Sample:
     uint64_t time, pid, tid, cpu, period, addr, ip
     uint64_t read_at, chain_at, chain_n, raw_at, raw_size
     uint64_t user_at, user_abi, user_size, user_n
+    # Of events with FROM_BRANCH_STACK alone.
+    uint64_t branch_at, branch_n, weight, data_src, phys_addr, cgroup, data_page_size, code_page_size
 
 
 # What is left of a record: the bytes from `at` to `end`.
@@ -237,24 +241,55 @@ cdef inline uint64_t bits(uint64_t kinds, uint64_t one, uint64_t other, uint64_t
     return (kinds & one != 0) + (kinds & other != 0) + (kinds & third != 0)
 
 
+cdef bint skip_registers(const uint8_t[::1] d, Rest* rest, uint64_t n_registers, uint64_t* abi) noexcept nogil:
+    """Reads the ABI, and goes behind the registers. Returns whether they are there.
+
+    With ABI_SIMD, u16 nr_vectors, vector_qwords, nr_pred, pred_qwords and so many words follow them, as in
+    include/uapi/linux/perf_event.h.
+    """
+    cdef uint64_t n
+    cdef Py_ssize_t q
+    if not take(d, rest, abi):
+        return False
+    if not abi[0]:
+        return True
+    if not skip(rest, n_registers, 8):
+        return False
+    if not abi[0] & ABI_SIMD:
+        return True
+    q = rest.at
+    if not skip(rest, 1, 8):
+        return False
+    n = <uint64_t>u16(d, q, rest.big) * u16(d, q + 2, rest.big)
+    n += <uint64_t>u16(d, q + 4, rest.big) * u16(d, q + 6, rest.big)
+    return skip(rest, n, 8)
+
+
+cdef inline bint take_if(const uint8_t[::1] d, Rest* rest, uint64_t kinds, uint64_t* word) noexcept nogil:
+    """Reads the next u64 where one of the bits is set. Returns whether it is there."""
+    return not kinds or take(d, rest, word)
+
+
 cdef bint from_branch_stack(
     const uint8_t[::1] d, Rest rest, const Layout* layout, bint has_hw_idx, Sample* sample
 ) noexcept nogil:
     """Reads the fields of a sample from BRANCH_STACK on. Returns whether they fit into it."""
     cdef uint64_t kinds = layout.sample_type
     cdef uint64_t n = 0
+    cdef uint64_t abi = 0
     cdef Py_ssize_t registers = 0
     sample.user_at = 0
+    sample.branch_at = sample.branch_n = sample.weight = sample.data_src = sample.phys_addr = sample.cgroup = 0
+    sample.data_page_size = sample.code_page_size = 0
     if kinds & BRANCH_STACK:
         if not take(d, &rest, &n) or (has_hw_idx and not skip(&rest, 1, 8)):
             return False
+        sample.branch_at, sample.branch_n = rest.at, n
         if not skip(&rest, n, 32 if layout.has_counters else 24):
             return False
     if kinds & REGS_USER:
         registers = rest.at
-        if not take(d, &rest, &sample.user_abi):
-            return False
-        if not skip(&rest, layout.n_regs_user if sample.user_abi else 0, 8):
+        if not skip_registers(d, &rest, layout.n_regs_user, &sample.user_abi):
             return False
     if kinds & STACK_USER:
         if not take(d, &rest, &n):
@@ -265,12 +300,19 @@ cdef bint from_branch_stack(
                 return False
             sample.user_n = min(n, sample.user_size)
             sample.user_at = registers if sample.user_n else 0
-    if not skip(&rest, bits(kinds, WEIGHT | WEIGHT_STRUCT, DATA_SRC, TRANSACTION), 8):
+    if not take_if(d, &rest, kinds & (WEIGHT | WEIGHT_STRUCT), &sample.weight):
         return False
-    if kinds & REGS_INTR:
-        if not take(d, &rest, &n) or not skip(&rest, layout.n_regs_intr if n else 0, 8):
-            return False
-    if not skip(&rest, bits(kinds, PHYS_ADDR, CGROUP, DATA_PAGE_SIZE) + (kinds & CODE_PAGE_SIZE != 0), 8):
+    if not take_if(d, &rest, kinds & DATA_SRC, &sample.data_src) or not take_if(d, &rest, kinds & TRANSACTION, &n):
+        return False
+    if kinds & REGS_INTR and not skip_registers(d, &rest, layout.n_regs_intr, &abi):
+        return False
+    if not take_if(d, &rest, kinds & PHYS_ADDR, &sample.phys_addr):
+        return False
+    if not take_if(d, &rest, kinds & CGROUP, &sample.cgroup):
+        return False
+    if not take_if(d, &rest, kinds & DATA_PAGE_SIZE, &sample.data_page_size):
+        return False
+    if not take_if(d, &rest, kinds & CODE_PAGE_SIZE, &sample.code_page_size):
         return False
     if kinds & AUX:
         return take(d, &rest, &n) and skip(&rest, n, 1)
@@ -355,7 +397,8 @@ cdef class SampleDecoder:
     """Decodes samples into rows of columns.
 
     table: the events; columns: by name, of one length. `offset` holds the offsets of the samples before; event, cpu,
-    addr, read_at, raw_at with raw_size, and user_at with user_abi, user_size and user_n may be left out. chain_from: -1 copies
+    addr, read_at, raw_at with raw_size, user_at with user_abi, user_size and user_n, branch_at with branch_n, weight, data_src,
+    phys_addr, cgroup, data_page_size and code_page_size may be left out. chain_from: -1 copies
     callchains into `chain`; else all samples are at a multiple of 8 from this offset in the data, and so chain_start
     counts.
 
@@ -374,6 +417,10 @@ cdef class SampleDecoder:
     cdef int64_t[::1] _offset, _ts, _period, _chain_start, _read_at, _raw_at, _user_at
     cdef int32_t[::1] _pid, _tid, _event, _cpu, _chain_n, _raw_size, _user_size, _user_n
     cdef uint8_t[::1] _cpumode, _user_abi
+    cdef int64_t[::1] _branch_at
+    cdef int32_t[::1] _branch_n
+    cdef uint64_t[::1] _weight, _data_src, _phys_addr, _cgroup, _data_page_size, _code_page_size
+    cdef bint _has_rest
     cdef Py_ssize_t _chain_from
     cdef readonly Py_ssize_t n_rows, n_chain
     cdef readonly int64_t n_bad, first_bad, n_no_event, first_no_event
@@ -400,6 +447,12 @@ cdef class SampleDecoder:
             self._raw_size = columns["raw_size"]
         if "user_at" in columns:
             self._user_abi, self._user_size, self._user_n = columns["user_abi"], columns["user_size"], columns["user_n"]
+        self._branch_at, self._branch_n = columns.get("branch_at"), columns.get("branch_n")
+        self._weight, self._data_src = columns.get("weight"), columns.get("data_src")
+        self._phys_addr, self._cgroup = columns.get("phys_addr"), columns.get("cgroup")
+        self._data_page_size, self._code_page_size = columns.get("data_page_size"), columns.get("code_page_size")
+        rest = ("branch_at", "weight", "data_src", "phys_addr", "cgroup", "data_page_size", "code_page_size")
+        self._has_rest = any(name in columns for name in rest)
 
     def decode(self, Py_ssize_t begin, Py_ssize_t end):
         """Decodes the samples begin to end, which are later than those before: their rows follow."""
@@ -500,6 +553,26 @@ cdef class SampleDecoder:
             self._user_abi[n] = (sample.user_abi if sample.user_abi < 0xFF else 0xFF) if sample.user_at else 0
             self._user_size[n] = sample.user_size if sample.user_at else 0
             self._user_n[n] = sample.user_n if sample.user_at else 0
+        if self._has_rest:
+            self._write_rest(n, self._layouts[event].sample_type & FROM_BRANCH_STACK != 0, sample)
         # After everything that was read: a row is not behind the sample that it is of.
         self._offset[n] = at
         self.n_rows = n + 1
+
+    cdef void _write_rest(self, Py_ssize_t n, bint has_rest, const Sample* sample) noexcept nogil:
+        """Writes what comes behind RAW; has_rest: whether the sample's event has anything of it."""
+        if self._branch_at is not None and self._branch_n is not None:
+            self._branch_at[n] = sample.branch_at if has_rest and sample.branch_n else -1
+            self._branch_n[n] = sample.branch_n if has_rest else 0
+        if self._weight is not None:
+            self._weight[n] = sample.weight if has_rest else 0
+        if self._data_src is not None:
+            self._data_src[n] = sample.data_src if has_rest else 0
+        if self._phys_addr is not None:
+            self._phys_addr[n] = sample.phys_addr if has_rest else 0
+        if self._cgroup is not None:
+            self._cgroup[n] = sample.cgroup if has_rest else 0
+        if self._data_page_size is not None:
+            self._data_page_size[n] = sample.data_page_size if has_rest else 0
+        if self._code_page_size is not None:
+            self._code_page_size[n] = sample.code_page_size if has_rest else 0

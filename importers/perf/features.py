@@ -77,6 +77,12 @@ class FeatureReader:
                 for _ in range(fields.u32()):
                     pmu = fields.u32()
                     features.pmus[pmu] = fields.text()
+            case Feature.CPU_PMU_CAPS:
+                self._pmu_caps(fields)
+            case Feature.PMU_CAPS:
+                for _ in range(fields.u32()):
+                    self._pmu_caps(fields)
+                    fields.text()  # of which unit
             case Feature.COMPRESSED:
                 features.mmap_len = fields.unpack("5I")[-1]  # behind version, type, level and ratio
             case Feature.CLOCK_DATA:
@@ -93,6 +99,13 @@ class FeatureReader:
             name = fields.text()
             self.features.names_of_indexes[nth] = name
             self.features.names_of_ids.update(dict.fromkeys(fields.u64s(n_ids), name))
+
+    def _pmu_caps(self, fields: Fields) -> None:
+        """u32 nr; nr times name, value"""
+        for _ in range(fields.u32()):
+            name, value = fields.text(), fields.text()
+            if name == "branches" and value.isdecimal() and len(value) < 9:
+                self.features.max_branches = max(self.features.max_branches, int(value))
 
     def _build_ids(self, fields: Fields) -> None:
         """HEADER_BUILD_ID records"""

@@ -81,6 +81,11 @@ def _add_recording(
         from traceferry.importers.perf.unwinding import unwound
 
         samples = unwound(trace, recording, memory, natives, context.options.keep_cut_stacks_apart, where)
+    if np.any(samples.branch_n > 0):
+        from traceferry.importers.perf.lbr import with_call_branches
+
+        keep_apart = context.options.keep_cut_stacks_apart
+        samples = with_call_branches(samples, recording, memory, keep_apart, report, where)
     samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
     _add_processes(trace, recording, programs, events, stack, offset_ns, known, where)

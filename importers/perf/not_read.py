@@ -12,15 +12,13 @@ from dataclasses import fields, replace
 import numpy as np
 
 from traceferry.importers.perf._records import SampleType
-from traceferry.importers.perf.layout import AttrType, RecordType
+from traceferry.importers.perf.layout import BRANCH_CALL_STACK, AttrType, RecordType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 
 # PERF_COUNT_SW_BPF_OUTPUT
 BPF_OUTPUT = 10
 OFF_CPU_EVENT = "offcpu-time"
-# PERF_SAMPLE_BRANCH_CALL_STACK
-BRANCH_CALL_STACK = 1 << 11
 
 RECORDS = {
     RecordType.AUXTRACE: "hardware traces (AUXTRACE: Intel PT, Arm CoreSight or SPE, s390)",
@@ -40,8 +38,6 @@ PARTS = {
     SampleType.CODE_PAGE_SIZE: "page sizes",
     SampleType.AUX: "parts of hardware traces",
 }
-# perf record --call-graph dwarf asks for DATA_SRC with every event; only those of a PMU can tell it.
-WITHOUT_MEMORY = (AttrType.HARDWARE, AttrType.SOFTWARE, AttrType.TRACEPOINT)
 
 
 def without_off_cpu(samples: Samples, events: Sequence[Event], problems: list[Problem]) -> Samples:
@@ -68,9 +64,6 @@ def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) 
         if len(at):
             yield Problem("records_not_read", len(at), int(at[0]), what)
     counts = np.bincount(samples.event, minlength=len(events)).tolist()
-    of_lbr = sum(count for event, count in zip(events, counts, strict=True) if _has_lbr_stacks(event))
-    if of_lbr:
-        yield Problem("lbr_not_read", of_lbr)
     n_parts: dict[str, int] = {}
     for event, count in zip(events, counts, strict=True):
         for what in _parts(event):
@@ -78,15 +71,11 @@ def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) 
     yield from (Problem("sample_parts_not_read", n, detail=what) for what, n in n_parts.items() if n)
 
 
-def _has_lbr_stacks(event: Event) -> bool:
-    return bool(event.sample_type & SampleType.BRANCH_STACK and event.attr.branch_sample_type & BRANCH_CALL_STACK)
-
-
 def _parts(event: Event) -> set[str]:
     """Returns what the event's samples have and nothing reads."""
     parts = {what for bit, what in PARTS.items() if bit & event.sample_type}
-    if event.attr.type in WITHOUT_MEMORY:
+    if not event.can_tell_memory:
         parts.discard(PARTS[SampleType.DATA_SRC])
-    if _has_lbr_stacks(event):
+    if event.attr.branch_sample_type & BRANCH_CALL_STACK:
         parts.discard(PARTS[SampleType.BRANCH_STACK])
     return parts

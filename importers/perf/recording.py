@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from traceferry.importers.perf.layout import Attr
+from traceferry.importers.perf.layout import Attr, AttrType
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array
 from traceferry.timeline.ticks import Counter
@@ -45,6 +45,15 @@ class Event:
         return "freq" in self.attr.flags
 
     @property
+    def can_tell_memory(self) -> bool:
+        """Whether DATA_SRC says something: perf record --call-graph dwarf asks for it with every event, and only those
+        of the processor's units can tell it, of which a precise one may have the name of a general one."""
+        kind = self.attr.type
+        return kind not in (AttrType.SOFTWARE, AttrType.TRACEPOINT) and (
+            kind != AttrType.HARDWARE or self.attr.precise_ip > 0
+        )
+
+    @property
     def use_clockid(self) -> bool:
         """Whether all times are of the clock attr.clockid; else they are of the kernel's sched_clock."""
         return "use_clockid" in self.attr.flags
@@ -56,7 +65,8 @@ class Features:
 
     total_mem: bytes; build_ids: path → hex; clock_data: (clockid, CLOCK_REALTIME in ns, its time in ns) of one moment;
     pmus: attr.type → name; mmap_len: how many bytes a COMPRESSED record stands for at most, 0 is unknown; names_of_ids,
-    names_of_indexes: of the events; formats: attr.config → tracepoint.
+    names_of_indexes: of the events; formats: attr.config → tracepoint; max_branches: how many branches the processor
+    records, 0 is unknown.
     """
 
     hostname: str = ""
@@ -74,6 +84,7 @@ class Features:
     names_of_ids: dict[int, str] = field(default_factory=dict)
     names_of_indexes: dict[int, str] = field(default_factory=dict)
     formats: dict[int, Format] = field(default_factory=dict)
+    max_branches: int = 0
 
 
 @dataclass
@@ -87,7 +98,9 @@ class Samples:
     raw_size int32: PERF_SAMPLE_RAW's bytes in the stream (-1 none); user_at int64: where in the stream the user's
     registers are (the abi, then they, then the copy of the stack), -1 where none of the stack was copied; user_abi
     uint8: PERF_SAMPLE_REGS_ABI_*, 255 for any that is larger; user_size, user_n int32: how many bytes the copy has, and
-    how many of them are of the stack.
+    how many of them are of the stack; branch_at int64: where in the stream the first of branch_n (int32) entries of the
+    branch stack is, of 24 bytes each, the latest branch first (-1 none); weight, data_src, phys_addr, cgroup,
+    data_page_size, code_page_size uint64: as they are recorded (0 not recorded).
     A column that no event records is one value in an array without strides, which takes no memory.
 
     chain uint64: callchains, innermost first, with the context markers; read-only where it is the stream itself, which
@@ -113,6 +126,14 @@ class Samples:
     user_abi: Array
     user_size: Array
     user_n: Array
+    branch_at: Array
+    branch_n: Array
+    weight: Array
+    data_src: Array
+    phys_addr: Array
+    cgroup: Array
+    data_page_size: Array
+    code_page_size: Array
     chain: Array
 
     def __len__(self) -> int:
@@ -229,6 +250,11 @@ class Recording:
     maps: list[Mmap] = field(default_factory=list)
     ksymbols: list[Ksymbol] = field(default_factory=list)
     n_throttled: int = 0
+
+    @property
+    def order(self) -> str:
+        """Returns the byte order for struct and NumPy formats."""
+        return ">" if self.byte_order == "big" else "<"
 
     def raw(self, sample: int) -> bytes:
         """Returns what PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""

@@ -11,6 +11,7 @@ from traceferry.importers.perf.decode import scan
 from traceferry.importers.perf.events import SAMPLE_ID_WORDS, SAMPLE_WORDS, event_table, sample_id_size
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
 from traceferry.importers.perf.layout import (
+    ABI_SIMD,
     BRANCH_COUNTERS,
     BRANCH_HW_INDEX,
     CONTEXTS,
@@ -198,14 +199,21 @@ def _branch_stack(fields: Fields, branch_sample_type: int) -> str:
     nr = fields.u64()
     hw_idx = f" hw_idx={fields.u64():#x}" if branch_sample_type & BRANCH_HW_INDEX and fields.left >= 8 else ""
     words = 4 if branch_sample_type & BRANCH_COUNTERS else 3
-    fields.take(_checked(fields, nr, 8 * words) * 8 * words)
-    return f"branch_stack={nr}{hw_idx}"
+    values = fields.u64s(_checked(fields, nr, 8 * words) * words)[: 3 * nr]
+    entries = zip(values[::3], values[1::3], values[2::3], strict=True)
+    shown = " ".join(f"{begin:#x}->{end:#x}/{flags:#x}" for begin, end, flags in entries)
+    return f"branch_stack={nr}{hw_idx}[{shown}]"
 
 
 def _registers(name: str, fields: Fields, mask: int) -> str:
     abi = fields.u64()
     values = fields.u64s(mask.bit_count()) if abi else ()
-    return f"{name}={abi}[{' '.join(f'{value:#x}' for value in values)}]"
+    vectors = ""
+    if abi & ABI_SIMD:
+        n_vectors, vector_words, n_predicates, predicate_words = fields.unpack("4H")
+        fields.take(8 * (n_vectors * vector_words + n_predicates * predicate_words))
+        vectors = f" vectors={n_vectors}x{vector_words} predicates={n_predicates}x{predicate_words}"
+    return f"{name}={abi}[{' '.join(f'{value:#x}' for value in values)}]{vectors}"
 
 
 def _stack_user(fields: Fields) -> str:

@@ -19,7 +19,9 @@ COLUMNS: dict[str, Any] = {
     "ts": np.int64, "pid": np.int32, "tid": np.int32, "event": np.int32, "cpu": np.int32, "period": np.int64,
     "addr": np.uint64, "ip": np.uint64, "cpumode": np.uint8, "chain_start": np.int64, "chain_n": np.int32,
     "offset": np.int64, "read_at": np.int64, "raw_at": np.int64, "raw_size": np.int32, "user_at": np.int64,
-    "user_abi": np.uint8, "user_size": np.int32, "user_n": np.int32,
+    "user_abi": np.uint8, "user_size": np.int32, "user_n": np.int32, "branch_at": np.int64, "branch_n": np.int32,
+    "weight": np.uint64, "data_src": np.uint64, "phys_addr": np.uint64, "cgroup": np.uint64,
+    "data_page_size": np.uint64, "code_page_size": np.uint64,
 }  # fmt: skip
 # What the column holds where no event has this bit. All events are the first where there is only one.
 ABSENT: dict[str, tuple[SampleType, int]] = {
@@ -31,6 +33,14 @@ ABSENT: dict[str, tuple[SampleType, int]] = {
     "user_abi": (SampleType.STACK_USER, 0),
     "user_size": (SampleType.STACK_USER, 0),
     "user_n": (SampleType.STACK_USER, 0),
+    "branch_at": (SampleType.BRANCH_STACK, -1),
+    "branch_n": (SampleType.BRANCH_STACK, 0),
+    "weight": (SampleType.WEIGHT | SampleType.WEIGHT_STRUCT, 0),
+    "data_src": (SampleType.DATA_SRC, 0),
+    "phys_addr": (SampleType.PHYS_ADDR, 0),
+    "cgroup": (SampleType.CGROUP, 0),
+    "data_page_size": (SampleType.DATA_PAGE_SIZE, 0),
+    "code_page_size": (SampleType.CODE_PAGE_SIZE, 0),
 }
 
 
@@ -74,6 +84,8 @@ def _absent_columns(events: list[Event]) -> dict[str, int]:
     absent = {
         name: value for name, (bit, value) in ABSENT.items() if not any(bit & event.sample_type for event in events)
     }
+    if not any(event.can_tell_memory for event in events if event.sample_type & SampleType.DATA_SRC):
+        absent["data_src"] = 0
     if not any(event.attr.read_format & ReadFormat.GROUP for event in events if event.sample_type & SampleType.READ):
         absent["read_at"] = -1
     return absent if len(events) > 1 else absent | {"event": 0}

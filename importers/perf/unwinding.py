@@ -14,7 +14,8 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.files.source import release
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, joined, with_chains
-from traceferry.importers.perf.layout import KERNEL_MODE
+from traceferry.importers.perf.fields import numbers_at
+from traceferry.importers.perf.layout import ABI_SIMD, KERNEL_MODE
 from traceferry.importers.perf.mappings import ANONYMOUS
 from traceferry.importers.perf.natives import Library, Natives
 from traceferry.importers.perf.programs import OUTSIDE, Program
@@ -98,7 +99,7 @@ class _Run:
         samples, recording = self.recording.samples, self.recording
         data = np.frombuffer(recording.stream, np.uint8)
         masks = np.array([event.attr.sample_regs_user for event in recording.events], np.uint64)[samples.event[rows]]
-        abi = samples.user_abi[rows]
+        abi = samples.user_abi[rows] & np.uint8(0xFF ^ ABI_SIMD)
         for mask in distinct(masks).tolist():
             bits = [bit for bit in range(64) if mask >> bit & 1]
             # A recorder that was killed does not tell its machine; x86 has no more than 24 registers.
@@ -113,10 +114,22 @@ class _Run:
                 flags |= np.where(n_real < samples.user_size[mine], Flag.IS_WHOLE_STACK, 0)
                 register_of = np.array([numbers.get(bit, -1) for bit in bits], np.int32)
                 dump_at = registers_at + 8 * len(bits) + 8
+                dump_at += self._vectors_size(samples.user_abi[mine], registers_at + 8 * len(bits))
                 yield UserStacks(
                     machine, recording.byte_order == "big", data, register_of, registers_at, dump_at, n_real,
                     flags.astype(np.uint8),
                 ), mine  # fmt: skip
+
+    def _vectors_size(self, abi: Array, at: Array) -> Array:
+        """int64: the bytes of the vector registers behind the others; u16 nr_vectors, vector_qwords, nr_pred,
+        pred_qwords say how many words they have."""
+        size = np.zeros(len(at), np.int64)
+        has = np.flatnonzero(abi & ABI_SIMD)
+        if len(has):
+            data, kind = np.frombuffer(self.recording.stream, np.uint8), self.recording.order + "u2"
+            counts = [numbers_at(data, at[has] + 2 * nth, kind).astype(np.int64) for nth in range(4)]
+            size[has] = 8 + 8 * (counts[0] * counts[1] + counts[2] * counts[3])
+        return size
 
     # ------------------------------------------------------------ program by program, as mappings change
 

@@ -35,6 +35,12 @@ CALLCHAIN_DEFERRED = 22
 HEADER_ATTR, HEADER_EVENT_TYPE, HEADER_TRACING_DATA, HEADER_BUILD_ID, FINISHED_ROUND, ID_INDEX = range(64, 70)
 AUXTRACE, EVENT_UPDATE, HEADER_FEATURE, COMPRESSED, FINISHED_INIT, COMPRESSED2 = 71, 78, 80, 81, 82, 83
 
+# attr.branch_sample_type.
+BRANCH_USER, BRANCH_ANY, BRANCH_CALL_STACK = 1 << 0, 1 << 3, 1 << 11
+BRANCH_HW_INDEX, BRANCH_COUNTERS = 1 << 17, 1 << 19
+# What the ABI of registers has where vector registers follow them.
+ABI_SIMD = 4
+
 # The cpumode in a record's misc, and its flags.
 KERNEL_MODE, USER_MODE, HYPERVISOR_MODE, GUEST_KERNEL_MODE, GUEST_USER_MODE = range(1, 6)
 MMAP_DATA = COMM_EXEC = SWITCH_OUT = 1 << 13
@@ -123,6 +129,7 @@ class Event(NamedTuple):
     attr: bytes
     fields: tuple[tuple[str, str], ...] = ()
     print_fmt: str = ""
+    branch_sample_type: int = 0
 
 
 class PerfData:
@@ -263,7 +270,7 @@ class PerfData:
         attr += self._pack("II3Q", wakeup, bp_type, config1, config2, branch_sample_type)
         attr += self._pack("QIiQ", regs_user, stack_user, clockid or 0, regs_intr)
         attr = attr[: self.attr_bytes].ljust(self.attr_bytes, b"\0")
-        self.events.append(Event(name, type, config, kinds, tuple(ids), period or 1, attr))
+        self.events.append(Event(name, type, config, kinds, tuple(ids), period or 1, attr, (), "", branch_sample_type))
         return self
 
     def tracepoint(
@@ -312,6 +319,7 @@ class PerfData:
         stack_used: int | None = None,
         read: Sequence[int] = (),
         branches: Sequence[tuple[int, int, int]] = (),
+        vectors: tuple[int, int, int, int] | None = None,
         others: Mapping[str, int] | None = None,
     ) -> Self:
         """A sample with the fields that its event asks for, in the order of perf_event.h.
@@ -320,6 +328,8 @@ class PerfData:
         that begins with no marker gets the mode's. `fields`: the tracepoint's fields by name, in the place of `raw`.
         `regs`: one value for each bit of the event's mask; None: none were saved (ABI 0). `stack`: None for an
         empty dump, whose dyn_size is left out. `others`: the numbers of WEIGHT, DATA_SRC, PHYS_ADDR...
+        `branches`: (from, to, flags), the latest first; see `branch_flags`. `vectors`: how many vector registers of how
+        many words follow `regs`, and predicate registers; their ABI has a bit more.
         """
         told = self.events[event]
         ts = self._time(ts)
@@ -331,7 +341,10 @@ class PerfData:
         if fields is not None:
             raw = self._tracepoint_data(told, tid, fields)
         raw += builtins.bytes([GARBAGE]) * (-(4 + len(raw)) % 8)
-        registers = self._u64(0) if regs is None else self._u64(regs_abi, *regs)
+        registers = self._u64(0) if regs is None else self._u64(regs_abi | ABI_SIMD * (vectors is not None), *regs)
+        if vectors is not None and regs is not None:
+            n_words = vectors[0] * vectors[1] + vectors[2] * vectors[3]
+            registers += self._pack("4H", *vectors) + builtins.bytes([GARBAGE]) * (8 * n_words)
         stack_dump = self._u64(0)
         if stack is not None:
             stack_dump = self._u64(len(stack)) + stack + self._u64(len(stack) if stack_used is None else stack_used)
@@ -350,7 +363,7 @@ class PerfData:
             "READ": self._u64(*read),
             "CALLCHAIN": self._u64(len(chain), *chain),
             "RAW": self._pack("I", len(raw)) + raw,
-            "BRANCH_STACK": self._u64(len(branches), *[word for branch in branches for word in branch]),
+            "BRANCH_STACK": self._branch_stack(told, branches),
             "REGS_USER": registers,
             "STACK_USER": stack_dump,
             "WEIGHT": words.get("WEIGHT", self._u64(0)),
@@ -365,6 +378,16 @@ class PerfData:
             "AUX": self._u64(0),
         }
         return self.raw_record(SAMPLE, misc, b"".join(parts[kind] for kind in parts if kind in told.sample_type))
+
+    def _branch_stack(self, event: Event, branches: Sequence[tuple[int, int, int]]) -> builtins.bytes:
+        head = [len(branches), *([_U64] if event.branch_sample_type & BRANCH_HW_INDEX else [])]
+        counters = [0] * (len(branches) if event.branch_sample_type & BRANCH_COUNTERS else 0)
+        return self._u64(*head, *[word for branch in branches for word in branch], *counters)
+
+    def branch_flags(self, mispredicted: bool | None = None, cycles: int = 0) -> int:
+        """The third number of a branch; None: it is not known whether it was predicted."""
+        bits = (0, 1, 4) if self._order == "<" else (63, 62, 44)
+        return (mispredicted is True) << bits[0] | (mispredicted is False) << bits[1] | cycles << bits[2]
 
     def mmap(
         self, pid: int, tid: int, start: int, length: int, pgoff: int, path: str, *, misc: int = USER_MODE, **times: Any
