@@ -71,7 +71,9 @@ def _meta(trace: Trace, activities: list[Activity], categories: Categories, sche
 
 
 def _note_losses(trace: Trace, activities: list[Activity]) -> None:
-    trace.report.note("weights_dropped", sum(a.calls > 0 or a.in_bytes for a in activities), where="gecko")
+    trace.report.note(
+        "weights_dropped", sum(a.calls > 0 or a.in_bytes or a.is_further for a in activities), where="gecko"
+    )
     frames = trace.frames
     elsewhere = (frames["source"] >= 0) & (frames["line"] > 0)
     dropped = {

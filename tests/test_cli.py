@@ -453,8 +453,8 @@ def test_info_json_is_the_interface(run: Run) -> None:
         "allocations": {"count": "int", "bytes": "int"},
     }  # fmt: skip
     assert found.keys() == {
-        "inputs", "time", "processes", "functions", "allocations", "markers", "coverage", "code_objects", "tiers",
-        "sources", "issues",
+        "inputs", "time", "processes", "events", "functions", "allocations", "markers", "coverage", "code_objects",
+        "tiers", "sources", "issues",
     }  # fmt: skip
     assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]
     assert found["time"] == {"clock": "str", "duration_ns": "int", "unix_start_ns": "NoneType"}

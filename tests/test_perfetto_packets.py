@@ -95,17 +95,21 @@ def test_fields(text: str, texts: list[str], value: int, number: float) -> None:
 @given(TIMES, st.data())
 def test_samples(ts: list[int], data: st.DataObject) -> None:
     iids = data.draw(st.lists(INT32, min_size=1, max_size=5))
-    row = st.tuples(INT64, st.just(-1) | INT64, st.just(0) | INT32, st.integers(-1, len(iids) - 1))
+    n_followers = data.draw(st.integers(1, 6))
+    counts = st.lists(st.just(-1) | INT64, min_size=n_followers, max_size=n_followers)
+    row = st.tuples(INT64, counts, st.just(0) | INT32, st.integers(-1, len(iids) - 1))
     rows = data.draw(st.lists(row, min_size=len(ts), max_size=len(ts)))
-    weight, cpu_ns, execution, stack = list(zip(*rows, strict=True)) or [()] * 4
-    columns = i64(*ts), i64(*weight), i64(*cpu_ns), i32(*execution), i32(*stack), i32(*iids)
+    weight, followers, execution, stack = list(zip(*rows, strict=True)) or [()] * 4
+    amounts = np.array(followers, np.int64).reshape(len(ts), n_followers)
+    columns = i64(*ts), i64(*weight), amounts, i32(*execution), i32(*stack), i32(*iids)
     packets = packets_of(write_samples, SEQUENCE, 7, START, *columns)
     assert [p.timestamp for p in packets] == [time - START for time in ts]
     samples = [p.stack_sample for p in packets]
     assert [
         (s.primary_weight, s.execution_context_iid, s.callstack_iid, list(s.follower_weights)) for s in samples
-    ] == [(w, e, iids[s] if s >= 0 else 0, [c] if c >= 0 else []) for w, c, e, s in rows]
-    assert all(list(s.follower_descriptor_iids) == [1] * len(s.follower_weights) for s in samples)
+    ] == [(w, e, iids[s] if s >= 0 else 0, [c for c in of if c >= 0]) for w, of, e, s in rows]
+    counted = [[nth for nth, count in enumerate(of, 1) if count >= 0] for _, of, _, _ in rows]
+    assert [list(s.follower_descriptor_iids) for s in samples] == counted
     assert all(s.task_context_iid == 7 for s in samples)
 
 
@@ -351,14 +355,16 @@ def test_objects_of_more_than_a_piece() -> None:
 # ---------------------------------------------------------------- what is refused
 
 ONE, TWO, OF_ONE, OF_TWO = i32(0), i32(0, 0), i64(START), i64(START, START)
+FOLLOWERS = np.zeros((1, 1), np.int64)
 
 
 @pytest.mark.parametrize(
     ("write", "arguments"),
     [
-        (write_samples, (SEQUENCE, 1, START, OF_TWO, OF_ONE, OF_TWO, TWO, TWO, ONE)),
-        (write_samples, (SEQUENCE, 1, START + 1, OF_ONE, OF_ONE, OF_ONE, ONE, ONE, ONE)),
-        (write_samples, (SEQUENCE, 1, START, OF_ONE, OF_ONE, OF_ONE, ONE, i32(1), ONE)),
+        (write_samples, (SEQUENCE, 1, START, OF_TWO, OF_ONE, FOLLOWERS, TWO, TWO, ONE)),
+        (write_samples, (SEQUENCE, 1, START, OF_ONE, OF_ONE, np.zeros((1, 7), np.int64), ONE, ONE, ONE)),
+        (write_samples, (SEQUENCE, 1, START + 1, OF_ONE, OF_ONE, FOLLOWERS, ONE, ONE, ONE)),
+        (write_samples, (SEQUENCE, 1, START, OF_ONE, OF_ONE, FOLLOWERS, ONE, i32(1), ONE)),
         (write_task_states, (SEQUENCE, 1, START, OF_TWO, np.zeros(1, np.uint8), TWO)),
         (write_task_states, (SEQUENCE, 1, START + 1, OF_ONE, np.zeros(1, np.uint8), ONE)),
         (write_task_states, (SEQUENCE, 1, START, OF_ONE, np.full(1, 3, np.uint8), ONE)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter as Counting
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from traceferry.model import (
     SAMPLES,
     Array,
     Counter,
+    Event,
     MarkerCategory,
     Process,
     Table,
@@ -43,7 +44,8 @@ COUNTER_LEAD_NS = 1000
 @dataclass
 class Activity:
     """Counts of a thread's rows. cpu_ns: CPU time of all samples, -1 is unknown; in_bytes: the samples weigh bytes;
-    markers: rows that become markers, but those of `scheduling`."""
+    is_further: they are of another event than the trace's first; markers: rows that become markers, but those of
+    `scheduling`."""
 
     samples: int = 0
     cpu_ns: int = -1
@@ -52,9 +54,11 @@ class Activity:
     markers: int = 0
     in_bytes: bool = False
     is_main: bool = False
+    is_further: bool = False
 
     @classmethod
-    def of(cls, thread: Thread, data: ThreadData) -> Activity:
+    def of(cls, part: _Part) -> Activity:
+        thread, data = part.thread, part.data
         cpu_ns = data.samples["cpu_ns"]
         return cls(
             samples=int(np.count_nonzero(data.samples["stack"] >= 0)),
@@ -64,6 +68,7 @@ class Activity:
             markers=len(data.arguments) + len(data.states) + sum(len(table) for table in data.markers.values()),
             in_bytes=thread.sample_unit == "bytes",
             is_main=thread.is_main,
+            is_further=part.is_further,
         )
 
 
@@ -89,11 +94,11 @@ def write_threads(
     for process, thread in _threads_of(trace):
         data = thread.load(trace)
         progress(thread.n_records // 2)
-        for part, part_data in _parts(thread, data):
-            written.append((process, Activity.of(part, part_data)))
-            write(process, part, part_data)
+        for part in _parts(trace, thread, data):
+            written.append((process, Activity.of(part)))
+            write(process, part.thread, part.data)
         # Peak memory is one thread: this one goes before the next comes.
-        del data, part_data
+        del data, part
         progress(thread.n_records - thread.n_records // 2)
     return written
 
@@ -118,13 +123,39 @@ def _heap_views(trace: TraceBuilder, process: Process) -> list[Thread]:
     return views_of(trace, process)
 
 
-def _parts(thread: Thread, data: ThreadData) -> list[tuple[Thread, ThreadData]]:
+class _Part(NamedTuple):
+    """A thread of the profile. is_further: it has the samples of another event than the trace's first."""
+
+    thread: Thread
+    data: ThreadData
+    is_further: bool = False
+
+
+def _parts(trace: Trace, thread: Thread, data: ThreadData) -> list[_Part]:
     """Returns the threads that are written of one: calls are samples in these formats, so that what has calls and
-    samples is two threads."""
+    samples is two threads, and so are samples of several events."""
+    others = [
+        _Part(
+            _named(thread, _title(thread, trace.events[row]), trace.events[row].unit), ThreadData(samples=samples), True
+        )
+        for row, samples in data.other_samples.items()
+    ]
     if not (len(data.calls) and len(data.samples)):
-        return [(thread, data)]
-    sampled = replace(thread, name=f"{thread.name} (samples)", is_main=False)
-    return [(thread, replace(data, samples=Table(SAMPLES))), (sampled, ThreadData(samples=data.samples))]
+        return [_Part(thread, data), *others]
+    sampled = _named(thread, f"{thread.name} (samples)", thread.sample_unit)
+    called = replace(data, samples=Table(SAMPLES))
+    return [_Part(thread, called), _Part(sampled, ThreadData(samples=data.samples)), *others]
+
+
+def _named(thread: Thread, name: str, unit: str) -> Thread:
+    return replace(thread, name=name, is_main=False, sample_unit=unit)
+
+
+def _title(thread: Thread, event: Event) -> str:
+    """Returns the name of the thread that shows a thread's samples of an event."""
+    if event.kind == "off-cpu":
+        return f"{thread.name} (off-CPU)"
+    return f"{thread.name}: {event.name}" + " (scaled)" * event.is_scaled
 
 
 def meta(
@@ -171,13 +202,16 @@ def _interval_ms(trace: Trace, activities: Sequence[Activity]) -> float:
 
 def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list[int]]:
     """Returns what is visible and selected: everything, unless there are samples: then the busy threads, all calls,
-    allocations and sizes, and those threads without samples that have markers worth a look."""
-    numbers = range(len(activities))
+    allocations and sizes, and those threads without samples that have markers worth a look. Samples of further events
+    can be chosen in the menu of tracks."""
+    numbers = [i for i, a in enumerate(activities) if not a.is_further] or range(len(activities))
     interval = max(trace.sampling.interval_ns, 1) if trace.sampling else 1
-    scores = [0 if a.in_bytes else a.cpu_ns if a.cpu_ns >= 0 else a.samples * interval for a in activities]
+    scores = [
+        0 if a.in_bytes or a.is_further else a.cpu_ns if a.cpu_ns >= 0 else a.samples * interval for a in activities
+    ]
     busiest = max(scores, default=0)
     if not busiest:
-        visible = {"initialVisibleThreads": list(range(max(len(activities), 1)))}
+        visible = {"initialVisibleThreads": list(numbers) or [0]}
         most = max((a.allocations for a in activities), default=0)
         selected = [i for i in numbers if activities[i].allocations == most][:1]
         return visible | {"initialSelectedThreads": selected} if most else visible

@@ -27,7 +27,7 @@ def write_samples(
     start_ts: int,
     ts: NDArray[np.int64],
     weight: NDArray[np.int64],
-    cpu_ns: NDArray[np.int64],
+    followers: NDArray[np.int64],
     execution_iid: NDArray[np.int32],
     stack: NDArray[np.int32],
     callstack_iid: NDArray[np.int32],

@@ -20,6 +20,8 @@ cdef enum:
     PIECE = 1 << 18
     # More than the longest packet here: their lengths are written in one byte.
     LONGEST = 128
+    # Counters beside the first of a sample, so that the packet is shorter than that.
+    MOST_FOLLOWERS = 6
     # Messages that are shorter are written at once.
     SHORT = 512
     # The wire type of a tag.
@@ -160,22 +162,47 @@ def mark(const int32_t[::1] indices, uint8_t[::1] marked):
             marked[indices[i]] = 1
 
 
+cdef Py_ssize_t put_followers(uint8_t* o, Py_ssize_t p, const int64_t[::1] amounts) noexcept nogil:
+    """Writes which counters have counted, and how much: both packed, with lengths of one byte. Returns the end."""
+    cdef Py_ssize_t k, q
+    cdef Py_ssize_t n = 0
+    q = put_varint(o, p, pb.StackSample_follower_descriptor_iids) + 1
+    for k in range(amounts.shape[0]):
+        if amounts[k] >= 0:
+            o[q + n] = k + 1
+            n += 1
+    if n == 0:
+        return p
+    o[q - 1] = n
+    p = q + n
+    q = put_varint(o, p, pb.StackSample_follower_weights) + 1
+    p = q
+    for k in range(amounts.shape[0]):
+        if amounts[k] >= 0:
+            p = put_varint(o, p, amounts[k])
+    o[q - 1] = p - q
+    return p
+
+
 def write_samples(
     OutputBuffer out not None, int sequence, int task_iid, int64_t start_ts, const int64_t[::1] ts,
-    const int64_t[::1] weight, const int64_t[::1] cpu_ns, const int32_t[::1] execution_iid,
+    const int64_t[::1] weight, const int64_t[:, ::1] followers, const int32_t[::1] execution_iid,
     const int32_t[::1] stack, const int32_t[::1] callstack_iid
 ):
     """Writes stack samples of one thread at times relative to start_ts, which are not before it.
 
-    cpu_ns: CPU time since the sample before, -1 is unknown. execution_iid: for each sample, 0 is none; callstack_iid:
-    for each stack.
+    followers: for each sample what the counters 1, 2... counted, at most MOST_FOLLOWERS of them; -1 is unknown. execution_iid: for
+    each sample, 0 is none; callstack_iid: for each stack.
     """
     cdef Py_ssize_t n = ts.shape[0]
     cdef Py_ssize_t n_stacks = callstack_iid.shape[0]
-    if weight.shape[0] != n or cpu_ns.shape[0] != n or execution_iid.shape[0] != n or stack.shape[0] != n:
+    cdef Py_ssize_t n_followers = followers.shape[1]
+    if weight.shape[0] != n or followers.shape[0] != n or execution_iid.shape[0] != n or stack.shape[0] != n:
         raise ValueError("write_samples: columns of different lengths")
+    if n_followers > MOST_FOLLOWERS:
+        raise ValueError("write_samples: too many counters")
     cdef uint8_t* o
-    cdef Py_ssize_t i, p, q, sample
+    cdef Py_ssize_t i, p, sample
     with nogil:
         for i in range(n):
             if ts[i] < start_ts or stack[i] >= n_stacks:
@@ -192,13 +219,7 @@ def write_samples(
             if stack[i] >= 0 and callstack_iid[stack[i]] > 0:
                 p = put_integer(o, p, pb.StackSample_callstack_iid, callstack_iid[stack[i]])
             p = put_integer(o, p, pb.StackSample_primary_weight, weight[i] if weight[i] > 0 else 0)
-            if cpu_ns[i] >= 0:
-                # Both are packed, and of one element: the weight of the follower 1.
-                p = put_integer(o, p, pb.StackSample_follower_descriptor_iids, 1)
-                o[p] = 1
-                q = put_varint(o, p + 1, pb.StackSample_follower_weights) + 1
-                p = put_varint(o, q, cpu_ns[i])
-                o[q - 1] = p - q
+            p = put_followers(o, p, followers[i])
             o[sample - 1] = p - sample
             p = put_integer(o, p, pb.TracePacket_timestamp, ts[i] - start_ts)
             o[1] = p - 2

@@ -36,7 +36,7 @@ class Allocations:
         for piece in allocations.pieces():
             made = np.flatnonzero(piece["size"] > 0)
             columns = {"ts": piece["ts"][made], "stack": piece["stack"][made], "weight": piece["size"][made]}
-            self._samples.stream(ALLOCATED).write(process, thread, Table(SAMPLES, columns))
+            self._samples.stream(ALLOCATED).write(process, thread, Table(SAMPLES, columns), [])
             totals = grown(self._totals.get(process.pid, np.zeros((0, 4), np.int64)), len(self._trace.stacks))
             tally(piece["stack"], piece["size"], totals)
             self._totals[process.pid] = totals

@@ -7,6 +7,7 @@ the same stand on one sequence, thread after thread: their times are absolute, a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from traceferry.exporters.perfetto._packets import write_samples
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
-from traceferry.model import Array, Event, Process, Table, Thread, Trace
+from traceferry.model import Array, Event, Process, Table, Thread, ThreadData, Trace
 
 UNITS = {
     "ns": pb.StackSampleUnit.UNIT_NANOSECONDS,
@@ -31,6 +32,8 @@ UNITS = {
 UNKNOWN, USER = pb.StackSampleMode.MODE_UNKNOWN, pb.StackSampleMode.MODE_USER
 KERNEL = pb.StackSampleMode.MODE_KERNEL
 N_MODES = KERNEL + 1
+# Counters of one sample beside the first, CPU time among them; further ones of a group have samples of their own.
+MOST_FOLLOWERS = 6
 # The viewer makes a title of the event: "Cpu Clock", "Code Size". What has none it does not show.
 UNNAMED = Event("samples", "count", 0)
 BYTES = "bytes"  # what is weighed in them ran on no processor
@@ -59,19 +62,32 @@ class Samples:
         self._packets = packets
         self._frames = PhysicalFrames(trace, OUTERMOST)
         self._streams: dict[Event, Stream] = {}
+        self._followers = _followers(trace.events)
         # How many views of each kind are still to come.
         self._n_views = Counter(self._sampling(thread) for _, thread in trace.threads if thread.sample_unit)
 
-    def write(self, process: Process, thread: Thread, samples: Table) -> None:
+    def write(self, process: Process, thread: Thread, data: ThreadData) -> None:
         """Writes the samples of a thread; to be called once for each."""
         sampling = self._sampling(thread)
-        if len(samples):
-            self.stream(sampling).write(process, thread, samples)
+        if len(data.samples):
+            followers = [] if thread.sample_unit else self._followers.get(0, [])
+            counts = [data.other_samples[row]["weight"] for row in followers if row in data.other_samples]
+            self.stream(sampling).write(process, thread, data.samples, counts)
+        self._write_others(process, thread, data)
         if thread.sample_unit:
             self._n_views[sampling] -= 1
             if not self._n_views[sampling]:
                 # Nothing else refers to what it has interned, which has an entry for each of the trace's stacks.
                 self._streams.pop(sampling, None)
+
+    def _write_others(self, process: Process, thread: Thread, data: ThreadData) -> None:
+        """Writes the samples of the other events, each on a sequence of its own; those that a leader's samples count
+        are written with it."""
+        are_written = {row for rows in self._followers.values() for row in rows}
+        for row, samples in data.other_samples.items():
+            if row not in are_written:
+                counts = [data.other_samples[member]["weight"] for member in self._followers.get(row, [])]
+                self.stream(self._trace.events[row]).write(process, thread, samples, counts)
 
     def callstacks(self, stacks: Array) -> tuple[int, list[int]]:
         """Interns the stacks; returns the sequence on which they are known, and each one's number, 0 for none."""
@@ -95,14 +111,28 @@ class Samples:
 
     def stream(self, sampling: Event) -> Stream:
         if sampling not in self._streams:
-            self._streams[sampling] = Stream(self._trace, self._packets, self._frames, sampling)
+            events = self._trace.events
+            row = events.index(sampling) if sampling in events else -1
+            followers = [events[member] for member in self._followers.get(row, [])]
+            self._streams[sampling] = Stream(self._trace, self._packets, self._frames, sampling, followers)
         return self._streams[sampling]
 
 
-class Stream:
-    """Samples of one kind, on a sequence of their own."""
+def _followers(events: Sequence[Event]) -> dict[int, list[int]]:
+    """Returns the members of each group that are counted with its leader's samples, by the leader's row."""
+    found: dict[int, list[int]] = {}
+    for row, event in enumerate(events):
+        if event.leader >= 0 and len(found.setdefault(event.leader, [])) < MOST_FOLLOWERS - 1:
+            found[event.leader].append(row)
+    return found
 
-    def __init__(self, trace: Trace, packets: Packets, frames: PhysicalFrames, sampling: Event) -> None:
+
+class Stream:
+    """Samples of one kind, on a sequence of their own. followers: events that its samples count, too."""
+
+    def __init__(
+        self, trace: Trace, packets: Packets, frames: PhysicalFrames, sampling: Event, followers: Sequence[Event]
+    ) -> None:
         self.sequence = packets.sequence()
         self.callstacks = Callstacks(trace, packets, frames, self.sequence)
         self._trace = trace
@@ -111,13 +141,18 @@ class Stream:
         self._execution_iids = np.zeros((MAX_CPUS + 1) * N_MODES, np.int32)
         self._n_executions = 0
         self._has_processors = sampling.unit != BYTES
-        event = sampling.name or UNNAMED.name
-        primary = counter(event.replace("_", " "), sampling.unit)
+        event = _shown_name(sampling)
+        primary = counter(event.replace("_", " ") if sampling.kind == "other" else event, sampling.unit)
         defaults = pb.StackSampleDefaults(source=event, primary_descriptor=primary)
-        cpu_time = pb.InternedData(stack_sample_counter_descriptors=counter("CPU time", "ns", CPU_TIME))
-        packets.begin(self.sequence, RELATIVE, pb.TracePacketDefaults(stack_sample_defaults=defaults), [cpu_time])
+        counters = [("CPU time", "ns"), *((_shown_name(event), event.unit) for event in followers)]
+        described = [
+            pb.InternedData(stack_sample_counter_descriptors=counter(*of, iid))
+            for iid, of in enumerate(counters, CPU_TIME)
+        ]
+        packets.begin(self.sequence, RELATIVE, pb.TracePacketDefaults(stack_sample_defaults=defaults), described)
 
-    def write(self, process: Process, thread: Thread, samples: Table) -> None:
+    def write(self, process: Process, thread: Thread, samples: Table, counts: Sequence[Array]) -> None:
+        """Writes samples of a thread. counts: of the followers, for each sample."""
         self.callstacks.intern(samples["stack"])
         entries: list[bytes] = []
         task = self._task(process, thread, entries)
@@ -126,7 +161,7 @@ class Stream:
 
         write_samples(
             self._packets, self.sequence, task, self._packets.start_ts, samples["ts"], samples["weight"],
-            samples["cpu_ns"], executions, samples["stack"], self.callstacks.iids,
+            np.stack([samples["cpu_ns"], *counts], axis=1), executions, samples["stack"], self.callstacks.iids,
         )  # fmt: skip
 
     def _task(self, process: Process, thread: Thread, entries: list[bytes]) -> int:
@@ -168,3 +203,7 @@ class Stream:
         leaves = trace.stacks["frame"][stacks[stacks >= 0]]
         modes[stacks >= 0] = np.array([*of_category, UNKNOWN], np.int32)[trace.frames["category"][leaves]]
         return modes
+
+
+def _shown_name(event: Event) -> str:
+    return (event.name or UNNAMED.name) + " (scaled)" * event.is_scaled

@@ -145,7 +145,7 @@ class _Writer:
         progress(thread.n_records // 2)
         _note_losses(self._trace, data, index)
         self._calls.write(data, track, index)
-        self._samples.write(process, thread, data.samples)
+        self._samples.write(process, thread, data)
         self._allocations.write(process, thread, data.allocations)
         has_states = self._scheduling.write(thread, index, track, data.scheduling) or len(data.states) > 0
         write_events(data, track, self.packets, self._samples)
@@ -162,5 +162,5 @@ def _is_listed(data: ThreadData) -> bool:
     # To count the rows of a streamed table is to make them all; importers stream only what is there.
     if type(data.calls) is StreamedTable or type(data.allocations) is StreamedTable:
         return True
-    has_samples = bool(np.any(data.samples["stack"] >= 0))
-    return has_samples or any(map(len, (data.calls, data.allocations, *data.markers.values())))
+    has_samples = (bool(np.any(table["stack"] >= 0)) for table in (data.samples, *data.other_samples.values()))
+    return any(has_samples) or any(map(len, (data.calls, data.allocations, *data.markers.values())))

@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.nameless import group_name, grouped_addresses
+from traceferry.analysis.totals.ratios import ratios_of
 from traceferry.analysis.totals.rows import Rows
 from traceferry.analysis.totals.sums_of_trace import (
     AMOUNT_NAMES,
@@ -22,6 +23,7 @@ from traceferry.analysis.totals.sums_of_trace import (
     ranked,
     total_amounts,
 )  # fmt: skip
+from traceferry.common.errors import UsageError
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
 from traceferry.model import Array, Counter, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
 
@@ -43,9 +45,13 @@ def summarize(
     """The interface of `info --json`. Loads each thread and each heap snapshot once, one at a time, and goes through
     the pieces of their tables once.
 
-    top: the length of every ranked list; sort: how functions are ranked, a key of SORTS. calls counts enters; a
-    recursive function's total_ns counts its outermost activation only, and so do its total_samples.
+    top: the length of every ranked list; sort: how functions are ranked, a key of SORTS or the name of an event. calls
+    counts enters; a recursive function's total_ns counts its outermost activation only, and so do its total_samples.
+    Raises UsageError where no event has that name.
     """
+    events = [event.name for event in trace.events]
+    if sort not in (*SORTS, *events):
+        raise UsageError(f"cannot sort by {sort!r}: {', '.join([*SORTS, *events])}")
     return summary_of(collect(trace, progress=progress), top, sort)
 
 
@@ -72,6 +78,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
             "unix_start_ns": None if trace.unix_start_ns is None else sums.limited(trace.unix_start_ns),
         },
         "processes": processes,
+        "events": _events(collected),
         "functions": {"total": len(trace.funcs), "top": _functions(collected, top, sort)},
         "allocations": _allocations(trace, collected.allocations, top),
         "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
@@ -88,15 +95,57 @@ def _functions(collected: Collected, top: int, sort: str) -> list[Json]:
     """Returns those that were called or sampled, in the same order on every run. Addresses of a library that nothing
     names are one."""
     trace, group = collected.trace, grouped_addresses(collected.trace)
-    columns = collected.by_func(group)
-    ranked_by = [columns[name] for name in (*SORTS[sort], *SORTS["self"])]
-    seen = np.flatnonzero((columns["calls"] > 0) | (columns["total_samples"] > 0))
-    order = ranked(seen, ranked_by, trace.func_name)
+    columns, weights = collected.by_func(group), collected.weights_by_func(group)
+    ranked_by = [columns[name] for name in (*SORTS.get(sort, ()), *SORTS["self"])]
+    ranked_by = [*(column for row in _rows_named(trace, sort) for column in weights.get(row, ())), *ranked_by]
+    is_seen = (columns["calls"] > 0) | (columns["total_samples"] > 0)
+    for _, total in weights.values():
+        is_seen |= total > 0
+    order = ranked(np.flatnonzero(is_seen), ranked_by, trace.func_name)
     n_in_group = _group_sizes(collected, group)
     return [
-        _function(trace, func, n_in_group.get(func, 1)) | {name: int(c[func]) for name, c in columns.items()}
+        _function(trace, func, n_in_group.get(func, 1))
+        | {name: int(c[func]) for name, c in columns.items()}
+        | _weights(trace, {row: (int(own[func]), int(total[func])) for row, (own, total) in weights.items()})
         for func in order[:top]
     ]
+
+
+def _rows_named(trace: Trace, name: str) -> list[int]:
+    return [row for row, event in enumerate(trace.events) if event.name == name]
+
+
+def _weights(trace: Trace, weights: dict[int, tuple[int, int]]) -> Json:
+    """Returns what a function has of each event, itself and with what it calls, and the ratios of what it has itself;
+    nothing where only one event was recorded."""
+    if not weights:
+        return {}
+    own = {row: amount for row, (amount, _) in weights.items()}
+    return {
+        "weights": [
+            {"event": trace.events[row].name, "self": amount, "total": total}
+            for row, (amount, total) in weights.items()
+        ],
+        "ratios": _ratios(trace, own),
+    }
+
+
+def _ratios(trace: Trace, amounts: dict[int, int]) -> list[Json]:
+    return [{"name": ratio.name, "value": ratio.of(amounts)} for ratio in ratios_of(trace.events)]
+
+
+def _events(collected: Collected) -> Json:
+    """Returns the events, with their samples and weights in all threads together, and the ratios of these."""
+    trace = collected.trace
+    shown = ("name", "unit", "kind", "interval_ns", "period", "is_scaled")
+    recorded = [
+        {key: getattr(event, key) for key in shown}
+        | {"leader": trace.events[event.leader].name if event.leader >= 0 else None}
+        | {"samples": amounts.samples, "weight": amounts.weight}
+        for event, amounts in zip(trace.events, collected.of_events, strict=True)
+    ]
+    weights = {row: amounts.weight for row, amounts in enumerate(collected.of_events)}
+    return {"recorded": recorded, "ratios": _ratios(trace, weights)}
 
 
 def _group_sizes(collected: Collected, group: Array) -> dict[int, int]:

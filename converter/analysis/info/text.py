@@ -14,6 +14,8 @@ CALLERS_SHOWN = 4
 # How managed runtimes name what they put between methods: a reader looks for the method.
 WRAPPER = "(wrapper "
 ADDRESSES_FROM = 1 << 32
+# Columns of events, and of ratios, in the table of functions.
+EVENTS_SHOWN = 6
 
 
 def as_text(summary: Json) -> str:
@@ -23,6 +25,7 @@ def as_text(summary: Json) -> str:
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
     for process in summary["processes"]:
         lines += _process(process)
+    lines += _events(summary["events"])
     lines += _functions(summary["functions"])
     of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
     lines += _table("jitted code by tier", of_tiers, summary["tiers"])
@@ -69,7 +72,8 @@ def _process(process: Json) -> list[str]:
     width = max((len(str(thread["tid"])) for thread in process["threads"]), default=0)
     for thread in process["threads"]:
         allocations = {"allocations": thread["allocations"]["count"]}
-        counts = {"calls": thread["calls"], "samples": thread["samples"], **allocations, **thread["markers"]}
+        events = {each["event"]: each["samples"] for each in thread.get("events", ())[1:]}
+        counts = {"calls": thread["calls"], "samples": thread["samples"], **allocations, **events, **thread["markers"]}
         held = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
         lines.append(f"  thread {thread['tid']:<{width}}  {thread['name']:24} {held}".rstrip())
     return lines
@@ -88,6 +92,25 @@ def _figure(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
 
 
+def _events(events: Json) -> list[str]:
+    """Returns the lines of the recorded events, where there are several."""
+    if len(events["recorded"]) < 2:
+        return []
+    columns = [_number("samples"), ("weight", _event_weight), ("event", _event_name)]
+    ratios: list[Column] = [("ratio", _ratio), _name("name", "of all samples")]
+    return _table("events", columns, events["recorded"]) + _table("ratios", ratios, events["ratios"])
+
+
+def _event_weight(event: Json) -> str:
+    return format_duration(event["weight"]) if event["unit"] == "ns" else str(event["weight"])
+
+
+def _event_name(event: Json) -> str:
+    notes = [f"read with {event['leader']}"] if event["leader"] else []
+    notes += ["scaled: counted for a part of the time"] if event["is_scaled"] else []
+    return f"{event['name']} ({', '.join(notes)})" if notes else str(event["name"])
+
+
 def _functions(functions: Json) -> list[str]:
     """Only the columns that the recording has something for."""
     top = functions["top"]
@@ -96,8 +119,33 @@ def _functions(functions: Json) -> list[str]:
         columns += [_duration("self_ns", "self"), _duration("total_ns", "total"), _number("calls")]
     if any(row["total_samples"] for row in top):
         columns += [_number("samples"), _number("total_samples", "with callees")]
+    columns += _weights(top)
     columns.append(("function", _function))
     return _table(f"{functions['total']} functions", columns, top) or ["", f"{functions['total']} functions"]
+
+
+def _weights(top: list[Json]) -> list[Column]:
+    """Returns the columns of what functions have of each event themselves, and of the ratios of these."""
+    if not top or "weights" not in top[0]:
+        return []
+    of_weights = [_weight(nth, of) for nth, of in enumerate(top[0]["weights"])]
+    shown = [column for column in of_weights if any(column[1](row) for row in top)]
+    return [*shown[:EVENTS_SHOWN], *(_ratio_column(nth, of) for nth, of in enumerate(top[0]["ratios"]))][
+        : 2 * EVENTS_SHOWN
+    ]
+
+
+def _weight(nth: int, of: Json) -> Column:
+    """Returns the column of an event; empty where a function has nothing of it."""
+    return of["event"], lambda row: str(row["weights"][nth]["self"] or "")
+
+
+def _ratio_column(nth: int, of: Json) -> Column:
+    return of["name"], lambda row: _ratio(row["ratios"][nth])
+
+
+def _ratio(ratio: Json) -> str:
+    return "" if ratio["value"] is None else f"{ratio['value']:.3f}"
 
 
 def _function(row: Json) -> str:

@@ -23,6 +23,16 @@ class ProcessCounts(NamedTuple):
     views: list[Json]
 
 
+class EventAmounts(NamedTuple):
+    """The samples of an event, and what they weigh together."""
+
+    samples: int = 0
+    weight: int = 0
+
+    def plus(self, samples: int, weight: int) -> EventAmounts:
+        return EventAmounts(self.samples + samples, sums.limited(self.weight + weight))
+
+
 class Collected:
     """The sums of a trace, by its own indices. processes: in the trace's order; trees, details: None unless asked
     for."""
@@ -33,6 +43,9 @@ class Collected:
         self.details = details
         self.calls = CallTotals(trace.frames, trace.funcs)
         self.samples = SampleTotals(trace)
+        self.of_events = [EventAmounts() for _ in trace.events]
+        # Where one event was recorded, its samples tell what its weights would.
+        self.weights = {row: SampleTotals(trace) for row in range(len(trace.events)) if len(trace.events) > 1}
         self.allocations = AllocationTotals()
         self.markers = MarkerTotals()
         self.processes: list[ProcessCounts] = []
@@ -49,6 +62,25 @@ class Collected:
         of = np.arange(len(self.trace.funcs), dtype=np.int32) if group is None else group
         return dict(zip(names, (*self.calls.by_func(), *self.samples.by_func(of)), strict=True))
 
+    def weights_by_func(self, group: Array) -> dict[int, tuple[Array, Array]]:
+        """Returns for each event the weight of each function itself, and with what it calls: int64. group: as in
+        `by_func`."""
+        return {row: totals.by_func(group) for row, totals in self.weights.items()}
+
+    def _add_events(self, data: ThreadData) -> Json:
+        """Adds the samples of all events. Returns what the thread has of each, where there are several."""
+        found = []
+        for row, event in enumerate(self.trace.events):
+            samples = data.samples if row == 0 else data.other_samples.get(row)
+            if samples is None or not len(samples):
+                continue
+            weight = sums.total(samples["weight"])
+            self.of_events[row] = self.of_events[row].plus(len(samples), weight)
+            if row in self.weights:
+                self.weights[row].add_weights(samples["stack"], samples["weight"])
+            found.append({"event": event.name, "samples": len(samples), "weight": weight})
+        return {"events": found} if self.weights else {}
+
     def add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
         """Adds a thread. Returns what it has."""
         allocated = self.allocations.add(data.allocations)
@@ -60,6 +92,7 @@ class Collected:
             "tid": thread.tid,
             "name": thread.name,
             "samples": len(data.samples),
+            **self._add_events(data),
             "calls": self.calls.add(data.calls),
             "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
             "allocations": {"count": int(allocated[COUNT]), "bytes": int(allocated[BYTES])},

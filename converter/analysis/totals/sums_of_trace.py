@@ -15,25 +15,34 @@ from traceferry.model import Array, MarkerType, Table, Trace, TraceBuilder, sums
 
 
 class SampleTotals:
-    """Counts samples by function: those with it as the leaf, and those with it anywhere."""
+    """Adds up samples by function: those with it as the leaf, and those with it anywhere."""
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self._of_stack = np.zeros(0, np.int64)
 
     def add(self, stack: Array) -> None:
+        """Counts samples, one each."""
         counts = np.bincount(stack[stack >= 0], minlength=len(self._of_stack))
         counts[: len(self._of_stack)] += self._of_stack
         self._of_stack = counts
 
+    def add_weights(self, stack: Array, weight: Array) -> None:
+        """Adds up what samples weigh; weight: int64, not negative."""
+        has = stack >= 0
+        n = max(int(stack.max(initial=-1)) + 1, len(self._of_stack))
+        totals = sums.total_by(stack[has], weight[has], n)
+        totals[: len(self._of_stack)] = sums.plus(totals[: len(self._of_stack)], self._of_stack)
+        self._of_stack = totals
+
     def by_func(self, group: Array) -> tuple[Array, Array]:
-        """Returns (samples, total samples) of each func. group: the func (int32) to which each counts."""
+        """Returns (own, total) of each func, int64. group: the func (int32) to which each counts."""
         trace, n = self._trace, len(self._of_stack)
         n_funcs = len(trace.funcs)
         func = group[trace.frames["func"][trace.stacks["frame"][:n]]]
         prefix = trace.stacks["prefix"][:n]
-        own = np.bincount(func, self._of_stack, n_funcs)
-        return own.astype(np.int64), inclusive_by_row(prefix, func, func, self._of_stack, n_funcs)
+        own = sums.total_by(func, self._of_stack, n_funcs)
+        return own, inclusive_by_row(prefix, func, func, self._of_stack, n_funcs)
 
     def by_tier(self) -> list[tuple[int, int, int]]:
         """Returns (function, tier, how many samples end there), of those that have a tier."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
 from traceferry.analysis.totals.rows import by_pair
-from traceferry.model import Array, Table, Thread, ThreadData, TraceBuilder, sums
+from traceferry.model import Array, Event, Table, Thread, ThreadData, TraceBuilder, sums
 from traceferry.native.nodes import NodeTable
 
 FIRST_BUCKETS = 512
@@ -70,6 +70,16 @@ OBJECTS = Measure("allocated objects", "count")
 FREED = Measure("freed bytes", "bytes")
 
 
+def measure_of(event: Event) -> Measure:
+    """Returns the measure of the weights of an event's samples."""
+    return Measure(event.name + " (scaled)" * event.is_scaled, event.unit)
+
+
+def is_weighed(event: Event) -> bool:
+    """Returns whether the samples of a trace's first event weigh something else than that they are one each."""
+    return event.unit != "count" or event.kind not in ("tracepoint", "other")
+
+
 @dataclass
 class Series:
     """Amounts of one measure in one thread, sorted by bucket, then node; each pair once.
@@ -118,6 +128,8 @@ class Trees:
         """Adds the tables of a thread."""
         self._add_calls(process, thread, data.calls)
         self._add_samples(process, thread, data.samples)
+        for row, samples in data.other_samples.items():
+            self._add_weights(process, thread, measure_of(self._trace.events[row]), samples)
         self._add_allocations(process, thread, data.allocations)
         self._coarsen()
         self._finish()
@@ -131,15 +143,17 @@ class Trees:
     def _add_samples(self, process: int, thread: int, samples: Table) -> None:
         if not len(samples):
             return
-        counted, weighed = self._one(process, thread, SAMPLES), None
-        sampling = self._trace.sampling
-        if sampling is not None and sampling.unit != "count":
-            weighed = self._one(process, thread, Measure(sampling.name, sampling.unit))
+        counted = self._one(process, thread, SAMPLES)
         for piece in samples.pieces():
-            bucket = self._bucket(piece["ts"])
-            self._add_stacks(counted, piece, bucket, np.ones(len(piece), np.int64))
-            if weighed is not None:
-                self._add_stacks(weighed, piece, bucket, piece["weight"])
+            self._add_stacks(counted, piece, self._bucket(piece["ts"]), np.ones(len(piece), np.int64))
+        sampling = self._trace.sampling
+        if sampling is not None and is_weighed(sampling):
+            self._add_weights(process, thread, measure_of(sampling), samples)
+
+    def _add_weights(self, process: int, thread: int, measure: Measure, samples: Table) -> None:
+        weighed = self._one(process, thread, measure)
+        for piece in samples.pieces():
+            self._add_stacks(weighed, piece, self._bucket(piece["ts"]), piece["weight"])
 
     def _add_allocations(self, process: int, thread: int, allocations: Table) -> None:
         if not len(allocations):

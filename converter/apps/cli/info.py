@@ -24,8 +24,8 @@ def add_to(info: argparse.ArgumentParser) -> None:
         help="the length of each list of functions, classes, sites... (default: 20)",
     )  # fmt: skip
     info.add_argument(
-        "--sort", choices=("self", "total", "calls", "samples"), default="self",
-        help="the order of functions: by self time (default), total time, calls or samples",
+        "--sort", default="self", metavar="BY",
+        help="the order of functions: self (time, default), total, calls, samples, or the name of an event",
     )  # fmt: skip
     options.add_fail_on(info)
 

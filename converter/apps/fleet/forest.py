@@ -73,6 +73,8 @@ def _group(trace: Trace, threads: list[list[str]], series: Series) -> Group:
     if not series.measure.is_timed:
         return process, "", name_pattern(series.measure.name), series.measure.unit
     names = process, threads[series.process][series.thread]
+    if series.measure not in COLUMNS:
+        return *names, series.measure.name, series.measure.unit
     return *names, "" if sampling is None else sampling.name, "" if sampling is None else sampling.unit
 
 
