@@ -22,6 +22,7 @@ from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Rea
 from traceferry.timeline.select import select_lasting, select_range, select_threads
 
 if TYPE_CHECKING:
+    from traceferry.symbolication.debuginfod import Servers
     from traceferry.symbolication.interface import FindSymbols
 
 EXCERPT = 32
@@ -49,12 +50,19 @@ def load_inputs(
     sources = [replace(one, bring=bring_here) for path in paths for one in inputs_of(open_source(path, limit))]
     if keeping is not None:
         sources = [_kept(one, keeping) for one in sources]
-    context = _context(_as_list(symbols), options, limit, find_symbols)
+    context = context_of(symbols, options, limit, find_symbols)
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
+    load_sources(sources, trace, context)
+    note_unused(symbols, context, trace.report)
+    return trace.done()
+
+
+def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportContext) -> None:
+    """Reads recordings of one run, and what belongs to them, into a trace. Raises FormatError."""
     try:
-        groups = _groups(sources, options.format)
+        groups = _groups(sources, context.options.format)
         readings = _read(groups)
-        found = companions(sources, readings.values(), context.folders, trace.report, limit)
+        found = companions(sources, readings.values(), context.folders, trace.report, context.limit)
         readings |= _read_found(found, groups, trace.report)
         sources += found
         for source in (*sources, *context.symbols):
@@ -63,10 +71,8 @@ def load_inputs(
         for importer in registry.IMPORTERS:
             if importer in readings:
                 readings[importer].add_to(trace, replace(context, counter=counter))
-        _note_unused(_as_list(symbols), context, trace.report)
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
-    return trace.done()
 
 
 def _kept(source: Source, keeping: Keeping) -> Source:
@@ -114,8 +120,11 @@ def _repeated(given: list[str], paths: list[str]) -> set[str]:
     return {path for path in given if path not in paths or given.count(path) > 1}
 
 
-def _context(symbols: list[str], options: LoadOptions, limit: Limit, find_symbols: FindSymbols | None) -> ImportContext:
+def context_of(
+    symbols: Paths, options: LoadOptions, limit: Limit, find_symbols: FindSymbols | None = None
+) -> ImportContext:
     """Opens and resolves what the options name. Raises UsageError for what is not there."""
+    symbols = _as_list(symbols)
     embedded = options.embed_sources
     if isinstance(embedded, bool):
         embedded = ["."] if embedded else []
@@ -134,19 +143,20 @@ def _context(symbols: list[str], options: LoadOptions, limit: Limit, find_symbol
     )
 
 
-def _servers(options: LoadOptions) -> list[str]:
+def _servers(options: LoadOptions) -> Servers | None:
     if not options.debuginfod:
-        return []
-    from traceferry.symbolication.debuginfod import servers_of
+        return None
+    from traceferry.symbolication.debuginfod import Servers, servers_of
 
-    return servers_of(_as_list(options.debuginfod), os.environ)
+    given = options.debuginfod
+    return given if isinstance(given, Servers) else Servers(servers_of(_as_list(given), os.environ))
 
 
-def _note_unused(paths: list[str], context: ImportContext, report: Report) -> None:
+def note_unused(symbols: Paths, context: ImportContext, report: Report) -> None:
     """Reports what the user has named in vain, unless an importer has said why."""
     used = {os.path.realpath(place) for place in report.places("symbols_used", "files_read")}
     known = report.places("symbols_unused")
-    for path in paths:
+    for path in _as_list(symbols):
         real = os.path.realpath(path)
         if path not in known and not any(is_inside(place, real) for place in used):
             report.note("symbols_unused", where=path, detail=f"{path}: {_why_unused(path, context.symbols)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,15 @@ from traceferry import registry
 from traceferry.common.errors import FormatError, UsageError, within_limits
 from traceferry.common.report import Note, Report
 from traceferry.files.answers import Blob, Keeping
-from traceferry.files.output import Output, open_output
+from traceferry.files.output import ANYBODY, Output, open_output
 from traceferry.files.pack import archive_of, write_pack
 from traceferry.files.source import Source
 from traceferry.loading import load_inputs
 from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import LoadOptions, Paths
 
+# The mode of a file that nobody else may read.
+PRIVATE = 0o600
 # Of parts of a pack: by the first word of the question that they answer.
 KINDS_OF_PARTS = {
     "": "recordings",
@@ -33,12 +36,14 @@ KINDS_OF_PARTS = {
 @dataclass(frozen=True)
 class Contents:
     """The contents of a pack. missing: what was not found, a line each; sizes: bytes before compression, by kind of
-    part; members: of the archive; report: what was lost, repaired or guessed."""
+    part; members: of the archive; report: what was lost, repaired or guessed; mode: of a file with them, which those
+    may read who may read all recordings in it."""
 
     missing: list[str]
     sizes: dict[str, int]
     members: Mapping[str, bytes | memoryview]
     report: Report
+    mode: int = PRIVATE
 
 
 @within_limits()
@@ -75,16 +80,37 @@ def gather(inputs: Paths, *, symbols: Paths = (), options: LoadOptions | None = 
     found = {key: _answer(*one, key, trace.report) for key, one in sorted(keeping.asked.items())}
     answers = {key: one for key, one in found.items() if one is not None}
     members = archive_of(keeping.inputs, answers)
-    return Contents(list(_missing(answers)), _sizes(keeping.inputs, answers), members, trace.report)
+    mode = _mode_of([*(source.path for source in keeping.inputs), *_companions(answers)])
+    return Contents(list(_missing(answers)), _sizes(keeping.inputs, answers), members, trace.report, mode)
 
 
 def write(contents: Contents, output: str | Path) -> int:
     """Writes a pack and returns its size in bytes, compressed. path: "-" is standard output.
 
     The same contents give the same bytes. Raises UsageError if it cannot be written; then nothing is left behind."""
-    with open_output(str(output)) as out:
+    with open_output(str(output), contents.mode) as out:
         write_pack(out, contents.members)
     return out.n_bytes
+
+
+def _companions(answers: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the paths of files that are in the pack as they are."""
+    for key, (_, value) in answers.items():
+        if key.startswith("companion ") and value is not None:
+            yield value["path"]
+
+
+def _mode_of(paths: Sequence[str]) -> int:
+    """Returns the mode of a file that has what these have. A pipe tells nobody else."""
+    mode = ANYBODY
+    for path in paths:
+        try:
+            inside = [one.path for one in os.scandir(path)] if os.path.isdir(path) else []
+            for one in (path, *inside):
+                mode &= os.stat(one).st_mode
+        except OSError:
+            return PRIVATE
+    return mode | PRIVATE
 
 
 def _answer(notes: list[Note], value_of: Callable[[], Any], key: str, report: Report) -> list[Any] | None:

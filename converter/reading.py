@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from traceferry.common.report import Report
     from traceferry.model import TraceBuilder
     from traceferry.symbolication.debug_files import DebugFiles
-    from traceferry.symbolication.debuginfod import OnDownload
+    from traceferry.symbolication.debuginfod import OnDownload, Servers
     from traceferry.symbolication.interface import FindSymbols
     from traceferry.timeline.ticks import Counter
 
@@ -52,9 +52,10 @@ class LoadOptions:
     decompress_limit : int, optional
         The largest decompressed size of an input, in bytes. By default 1000 times its size, at least 16 MiB and at
         most 16 GiB.
-    debuginfod : sequence of str, default ()
+    debuginfod : sequence of str or Servers, default ()
         Addresses of servers that are asked for binaries and debug files that are not here, by build id; "" stands for
-        those of the environment's ``DEBUGINFOD_URLS``. Nothing is downloaded by default.
+        those of the environment's ``DEBUGINFOD_URLS``. With one `symbolication.debuginfod.Servers` for several
+        recordings, a server that fails is waited for once. Nothing is downloaded by default.
     on_download : callable, optional
         Called with the file's name, the bytes that came since, and all its bytes (0 is unknown): when a server is
         asked for it, and while it is downloaded.
@@ -74,7 +75,7 @@ class LoadOptions:
     sysroots: Paths = ()
     keep_cut_stacks_apart: bool = True
     decompress_limit: int | None = None
-    debuginfod: Sequence[str] = ()
+    debuginfod: Sequence[str] | Servers = ()
     on_download: OnDownload | None = None
     search_working_folder: bool = True
     adds_calls: bool = False
@@ -86,7 +87,8 @@ class ImportContext:
     in_folders: the paths of those of them that are in a folder that the user names, and not named themselves;
     folders: where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without
     links; limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose
-    times are such; find_symbols: asked for symbols that no file of the user's has; servers: of debuginfod."""
+    times are such; find_symbols: asked for symbols that no file of the user's has; servers: of debuginfod,
+    None if the user names none."""
 
     options: LoadOptions = LoadOptions()
     symbols: Sequence[Source] = ()
@@ -98,14 +100,14 @@ class ImportContext:
     limit: Limit = DEFAULT_LIMIT
     counter: Counter | None = None
     find_symbols: FindSymbols | None = None
-    servers: Sequence[str] = ()
+    servers: Servers | None = None
 
     def debug_files(self, report: Report) -> DebugFiles:
         """Returns what searches the debug information of stripped files, and reports what it finds."""
         from traceferry.symbolication.debug_files import DebugFiles
         from traceferry.symbolication.debuginfod import Debuginfod
 
-        server = Debuginfod(self.servers, report, on_download=self.options.on_download) if self.servers else None
+        server = Debuginfod(self.servers, report, self.options.on_download) if self.servers is not None else None
         return DebugFiles(
             report, self.sysroots, self.folders, self.limit, server, [source.path for source in self.symbols]
         )

@@ -17,8 +17,11 @@ import pytest
 from tests.test_debug_files import BUILD_ID, OTHER_ID, WORK, elf
 from traceferry.common.errors import UsageError
 from traceferry.common.report import Report
+from traceferry.files.source import Source
 from traceferry.symbolication import debuginfod
-from traceferry.symbolication.debuginfod import Debuginfod, cache_folder, servers_of
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.debug_files import DebugFiles
+from traceferry.symbolication.debuginfod import Debuginfod, Servers, cache_folder, servers_of
 
 FILE = elf(WORK, build_id=BUILD_ID)
 BUILD = BUILD_ID.hex()
@@ -88,7 +91,7 @@ def drip_headers(request: BaseHTTPRequestHandler) -> None:
 def find(folder: Path, *urls: str, **environment: str) -> tuple[str, Report]:
     report = Report()
     settings = {"DEBUGINFOD_CACHE_PATH": str(folder), **environment}
-    return Debuginfod(urls, report, settings).find(BUILD, "debuginfo", "libx.so"), report
+    return Debuginfod(Servers(urls, settings), report).find(BUILD, "debuginfo", "libx.so"), report
 
 
 def failures(report: Report) -> list[str]:
@@ -98,8 +101,8 @@ def failures(report: Report) -> list[str]:
 def test_a_file_is_downloaded_once_and_kept_where_elfutils_keeps_it(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     with server(send(FILE)) as (url, asked):
-        report = Report()
-        client = Debuginfod([url], report, {"DEBUGINFOD_CACHE_PATH": str(tmp_path)}, lambda *one: told.append(one))
+        report, servers = Report(), Servers([url], {"DEBUGINFOD_CACHE_PATH": str(tmp_path)})
+        client = Debuginfod(servers, report, lambda *one: told.append(one))
         found = client.find(BUILD, "debuginfo", "libx.so")
         assert (found, asked) == (str(tmp_path / BUILD / "debuginfo"), [f"/buildid/{BUILD}/debuginfo"])
         assert Path(found).read_bytes() == FILE
@@ -129,7 +132,7 @@ def test_servers_are_asked_in_turn_and_failing_ones_no_longer(tmp_path: Path) ->
         server(send(FILE)) as (having, _),
     ):
         report = Report()
-        client = Debuginfod([without, failing, having], report, {"DEBUGINFOD_CACHE_PATH": str(tmp_path)})
+        client = Debuginfod(Servers([without, failing, having], {"DEBUGINFOD_CACHE_PATH": str(tmp_path)}), report)
         assert client.find(BUILD, "debuginfo", "libx.so")
         assert client.find(BUILD, "executable", "libx.so")
         assert len(asked) == 1
@@ -148,7 +151,7 @@ BAD: dict[str, tuple[Answer, dict[str, str], str]] = {
     ),
     "slow": (drip, {"DEBUGINFOD_TIMEOUT": "1"}, "less than 100 kB came in 1 s"),
     "long": (drip, {"DEBUGINFOD_MAXTIME": "1"}, "it took more than 1 s"),
-    "slow headers": (drip_headers, {}, "no answer within 1 s"),
+    "slow headers": (drip_headers, {}, "no answer within 2 s"),
     "no HTTP": (lambda request: request.wfile.write(b"hello\r\n\r\n") and None, {}, "hello"),
     "elsewhere": (
         redirect, {}, "Redirection",
@@ -161,7 +164,8 @@ def test_a_server_that_is_slow_or_lies_costs_a_bounded_wait(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer, environment, wanted = BAD[case]
-    monkeypatch.setattr(debuginfod, "ANSWER_SECONDS", 1.0)
+    for name in ("ANSWER_SECONDS", "FIRST_SECONDS", "PAGE_SECONDS"):
+        monkeypatch.setattr(debuginfod, name, 1.0)
     begun = time.monotonic()
     with server(answer) as (url, _):
         found, report = find(tmp_path, url, **environment)
@@ -170,6 +174,77 @@ def test_a_server_that_is_slow_or_lies_costs_a_bounded_wait(
     assert [wanted in text for text in failures(report)] == [True], failures(report)
     # Nothing is left behind, and nothing is remembered as missing.
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@contextmanager
+def silent() -> Iterator[tuple[str, list[str]]]:
+    """Yields (the address of a server that takes connections and never answers, nothing)."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", []
+
+
+def test_a_server_that_never_answers_is_waited_for_once(tmp_path: Path) -> None:
+    """For a few seconds, by all recordings of a command; each of their reports says so."""
+    said = []
+    with silent() as (dead, _), server(status(404)) as (url, asked):
+        servers = Servers([dead, url], {"DEBUGINFOD_CACHE_PATH": str(tmp_path)})
+        begun = time.monotonic()
+        for build_id in (BUILD, OTHER_ID.hex()):
+            report = Report()
+            assert Debuginfod(servers, report).find(build_id, "debuginfo", "libx.so") == ""
+            said.append(failures(report))
+        assert time.monotonic() - begun < debuginfod.FIRST_SECONDS + debuginfod.PAGE_SECONDS + 2
+        assert len(asked) == 2
+    assert said == [[f"{dead}: libx.so: no answer within 5 s"]] * 2
+
+
+def test_a_server_that_searches_for_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those do that ask other servers, if their front page comes."""
+    monkeypatch.setattr(debuginfod, "FIRST_SECONDS", 0.2)
+
+    def search(request: BaseHTTPRequestHandler) -> None:
+        if request.path == "/":
+            status(404)(request)
+            return
+        time.sleep(1)
+        send(FILE)(request)
+
+    with server(search) as (url, asked):
+        assert find(tmp_path, url)[0]
+        assert asked == [f"/buildid/{BUILD}/debuginfo", "/"]
+
+
+def test_what_is_refused_is_not_downloaded_again(tmp_path: Path) -> None:
+    with server(send(FILE)) as (url, asked):
+        servers = Servers([url], {"DEBUGINFOD_CACHE_PATH": str(tmp_path), "DEBUGINFOD_MAXSIZE": "100"})
+        reports = [Report(), Report()]
+        assert [Debuginfod(servers, one).find(BUILD, "debuginfo", "libx.so") for one in reports] == ["", ""]
+        assert len(asked) == 1
+        assert Debuginfod(servers, Report()).find(OTHER_ID.hex(), "debuginfo", "libx.so") == ""
+        assert len(asked) == 2
+    assert failures(reports[0]) == failures(reports[1]) != []
+
+
+def test_a_cache_that_cannot_be_written_is_no_fault_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with server(send(FILE)) as (url, asked):
+        servers = Servers([url], {"DEBUGINFOD_CACHE_PATH": str(tmp_path / "file")})
+        for build_id in (BUILD, OTHER_ID.hex()):
+            report = Report()
+            assert Debuginfod(servers, report).find(build_id, "debuginfo", "libx.so") == ""
+            assert ["DEBUGINFOD_CACHE_PATH" in text for text in failures(report)] == [True]
+        assert len(asked) == 1
+
+
+def test_servers_are_not_asked_for_what_the_kernel_made_in_memory(tmp_path: Path) -> None:
+    vdso = Binary(Source("[vdso]", memoryview(FILE)))
+    with server(status(404)) as (url, asked):
+        client = Debuginfod(Servers([url], {"DEBUGINFOD_CACHE_PATH": str(tmp_path)}), Report())
+        files = DebugFiles(Report(), server=client)
+        assert files.debug_file(vdso, "[vdso]", "[vdso]") is None
+        assert not asked
+        assert files.debug_file(vdso, "/usr/lib/libx.so", "libx.so") is None
+        assert len(asked) == 1
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
@@ -183,9 +258,8 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("build_id", ["", "ab", "../../../etc/passwd", "AB" * 20, "ab" * 65])
 def test_only_build_ids_are_asked_for(tmp_path: Path, build_id: str) -> None:
     with server(send(FILE)) as (url, asked):
-        assert (
-            Debuginfod([url], Report(), {"DEBUGINFOD_CACHE_PATH": str(tmp_path)}).find(build_id, "debuginfo", "x") == ""
-        )
+        servers = Servers([url], {"DEBUGINFOD_CACHE_PATH": str(tmp_path)})
+        assert Debuginfod(servers, Report()).find(build_id, "debuginfo", "x") == ""
         assert not asked
 
 

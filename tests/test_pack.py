@@ -129,6 +129,29 @@ def test_the_same_recording_makes_the_same_bytes_and_every_command_reads_them(tm
         packing.gather(one)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes of files are POSIX's")
+@pytest.mark.parametrize(
+    ("recording", "jitdump", "pack"), [(0o600, 0o644, 0o600), (0o644, 0o640, 0o640), (0o444, 0o644, 0o644)]
+)
+def test_who_may_read_a_pack_is_who_may_read_all_in_it(tmp_path: Path, recording: int, jitdump: int, pack: int) -> None:
+    """Also where a pack is replaced."""
+    from tests.builders.jitdump import JitDump
+    from tests.builders.perf_data import PerfData
+
+    dump, data, output = tmp_path / "jit-7.dump", tmp_path / "perf.data", tmp_path / "a.tfpack"
+    dump.write_bytes(JitDump(pid=7).load("f", 64).bytes())
+    data.write_bytes(
+        PerfData(start=0).event().mmap2(7, 7, 0x1000, 4096, 0, str(dump), ts=0).sample(7, 7, 5, 64).bytes()
+    )
+    data.chmod(recording)
+    dump.chmod(jitdump)
+    for _ in range(2):
+        assert cli.main(["pack", str(data), "-o", str(output), "--quiet"]) == 0
+        assert output.stat().st_mode & 0o777 == pack
+        output.chmod(0o666 if pack == 0o600 else pack)
+    assert any("jit-7.dump" in name for name in packing.gather(data).members)
+
+
 def test_whole_keeps_functions_that_the_recording_does_not_have(tmp_path: Path) -> None:
     log, program = XRAY / "fdr-c19-pie-except.xray", XRAY / "except-pie.zst"
     few, all_ = (packing.gather(log, symbols=program, whole=whole) for whole in (False, True))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import zstandard
 from builders.breakpad import BUILD_ID, SymFile
 from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, die
 from builders.gsym import SHT_PROGBITS, Body, Call, ElfPart, GsymFile, Site, elf
@@ -20,15 +21,22 @@ from jit_recordings import dumps
 from recordings import binaries_of, content, loaded, path_of
 from streams import fdr
 from support import load_checked
+from test_debug_files import BUILD_ID as BUILD_OF_FILES
+from test_debug_files import WORK, link_to
+from test_debug_files import elf as elf_file
+from test_debuginfod import send, server
 from test_gsym_writer import PROGRAM, answers, needs_program
 from test_symbols_choose import CLONE, LOGS, functions_of, stripped
 
 from traceferry.apps import cli
-from traceferry.apps.cli.symbol_files import AT_ONCE, lookup_data, open_any
+from traceferry.apps.cli.symbol_files import AT_ONCE, Files, lookup_data
+from traceferry.common.report import Report
 from traceferry.files.source import Source, open_source
-from traceferry.symbolication.debug_links import NO_FILES
+from traceferry.reading import ImportContext
+from traceferry.symbolication import debug_files
 from traceferry.symbolication.demangle import Demangler, demangle
 from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.interface import Symbols
 
 CODE = 0x1000
 POOL = "19/pool-pie"
@@ -44,6 +52,10 @@ class Done(NamedTuple):
 
 
 Run = Callable[..., Done]
+
+
+def opened(source: Source) -> Symbols:
+    return Files(ImportContext(), Report()).open(source)
 
 
 @pytest.fixture
@@ -195,7 +207,7 @@ def test_look_ups_as_data(run: Run) -> None:
     for name, kind in KINDS.items():
         Path(kind.name).write_bytes(kind.data())
         source = open_source(kind.name)
-        answers = list(lookup_data(open_any(source, None, NO_FILES), source, kind.says, Demangler()))
+        answers = list(lookup_data(opened(source), source, kind.says, Demangler()))
         assert [data_as_text(answer) for answer in answers] == list(kind.says.values()), name
         json.dumps(answers)
     body = GsymFile().function("_Z1fv", 0x1000, 8, merged=[Body("_Z1gv", 0x1000, 8)])
@@ -463,6 +475,58 @@ def test_calls_without_a_source_are_not_in_gsym(run: Run) -> None:
     run("jit-1.dump", "-o", "out.gsym")
     assert run("jit-1.dump", "--lookup", "0x1000").out == "0x1000: g [inlined] at b.js:7\n        f + 0\n"
     assert run("out.gsym", "--lookup", "0x1000").out == "0x1000: f + 0 at b.js:7\n"
+
+
+def test_a_pack_has_the_code_of_its_recording(run: Run) -> None:
+    Path("jit-1.dump").write_bytes(reused().bytes())
+    assert run("jit-1.dump", "-o", "app.tfpack", "--quiet", command="pack").status == 0
+    for words in (["--lookup", "0x1000", "0x1040"], ["--at", "0", "--lookup", "0x1000", "--json"], ["-o", "-"]):
+        one, other = (run(name, *words) for name in ("jit-1.dump", "app.tfpack"))
+        assert one.out == other.out != ""
+    whole = zstandard.ZstdDecompressor().decompressobj().decompress(Path("app.tfpack").read_bytes())
+    Path("bad.tfpack").write_bytes(whole[:-2000])
+    assert "damaged pack" in run("bad.tfpack").err
+
+
+# ---------------------------------------------------------------- debug files
+
+
+@pytest.mark.parametrize("how", ["beside", "a folder", "a file", "a sysroot", "a server"])
+def test_a_stripped_file_is_named_by_its_debug_file(run: Run, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which the text names; its answers, and its GSYM, are those of the debug file."""
+    debug = elf_file(WORK, build_id=BUILD_OF_FILES)
+    Path("libx.so").write_bytes(elf_file(build_id=BUILD_OF_FILES, more=link_to("libx.debug", debug)))
+    Path("apart/usr/lib/debug/.build-id/" + BUILD_OF_FILES.hex()[:2]).mkdir(parents=True)
+    apart = Path("apart/usr/lib/debug/.build-id") / BUILD_OF_FILES.hex()[:2] / f"{BUILD_OF_FILES.hex()[2:]}.debug"
+    apart.write_bytes(debug)
+    Path("one").mkdir()
+    Path("one/other.debug").write_bytes(debug)
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", "cache")
+    words, place = {
+        "beside": ([], "libx.debug"),
+        "a folder": (["--symbols", "one"], "one/other.debug"),
+        "a file": (["--symbols", "one/other.debug"], "one/other.debug"),
+        "a sysroot": (["--sysroot", "apart"], f"{BUILD_OF_FILES.hex()[2:]}.debug"),
+        "a server": (["--debuginfod"], f"cache/{BUILD_OF_FILES.hex()}/debuginfo"),
+    }[how]
+    assert run("libx.so", "--lookup", "0x1820").out == "0x1820: no symbol\n"
+    if how == "beside":
+        monkeypatch.setattr(debug_files, "SYSTEM", "/")
+        Path("libx.debug").write_bytes(debug)
+    with server(send(debug)) as (url, _):
+        monkeypatch.setenv("DEBUGINFOD_URLS", url)
+        done = run("libx.so", *words, "--lookup", "0x1820", "-o", "out.gsym")
+    assert done.out == run("one/other.debug", "--lookup", "0x1820").out != "0x1820: no symbol\n"
+    assert place in done.err
+    assert "work" in [function.name for function in Gsym(open_source("out.gsym")).functions()]
+
+
+def test_symbols_of_another_build_and_in_vain(run: Run) -> None:
+    Path("libx.so").write_bytes(elf_file(build_id=BUILD_OF_FILES))
+    Path("libx.so.debug").write_bytes(elf_file(WORK, build_id=bytes(20)))
+    Path("other.debug").write_bytes(elf_file(WORK, build_id=bytes(19) + b"1"))
+    assert "its build id is" in run("libx.so", "--symbols", "libx.so.debug").err
+    assert "gave nothing" in run("libx.so", "--symbols", "other.debug").err
 
 
 # ---------------------------------------------------------------- checking

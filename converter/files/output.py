@@ -19,6 +19,8 @@ NAME_PART = 40
 # The process's own descriptors: what they lead to may be a file, which must not be replaced.
 STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d{1,9}))")
 STREAMS = {"stdout": 1, "stderr": 2}
+# Modes of files, before the process's mask.
+ANYBODY, EXECUTABLE = 0o666, 0o111
 OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -65,11 +67,11 @@ class Output:
 
 
 @contextmanager
-def open_output(path: str) -> Iterator[Output]:
+def open_output(path: str, mode: int = ANYBODY) -> Iterator[Output]:
     """Opens the output at `path`, or standard output for "-". A failure inside leaves a file as it was.
 
     What exists and is not a regular file, such as a FIFO or a device, is written to; a link is followed; a file is
-    replaced once the output is complete, and keeps its mode.
+    replaced once the output is complete, and keeps its mode. mode: who may read and write the file at most.
 
     Raises UsageError if the path cannot be written. Exceptions from the body propagate.
     """
@@ -80,7 +82,7 @@ def open_output(path: str) -> Iterator[Output]:
         out.finish()
         sink.flush()
         return
-    with _descriptor_of(path) as handle:
+    with _descriptor_of(path, mode) as handle:
         out = Output(_Descriptor(handle, path), gzip=path.endswith(".gz"))
         yield out
         out.finish()
@@ -108,10 +110,10 @@ def check_distinct(outputs: Sequence[str], inputs: Sequence[str]) -> None:
 
 
 @contextmanager
-def _descriptor_of(path: str) -> Iterator[int]:
+def _descriptor_of(path: str, mode: int) -> Iterator[int]:
     stream = STREAM.fullmatch(path)
     if stream is None and (os.path.isfile(path) or not os.path.exists(path)):
-        with _replacement_of(path) as handle:
+        with _replacement_of(path, mode) as handle:
             yield handle
         return
     if stream is None and os.path.isdir(path):
@@ -128,13 +130,13 @@ def _descriptor_of(path: str) -> Iterator[int]:
 
 
 @contextmanager
-def _replacement_of(path: str) -> Iterator[int]:
+def _replacement_of(path: str, most: int) -> Iterator[int]:
     """A new file that takes the place of the one at the end of the path's links."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name[:NAME_PART]}.{os.urandom(4).hex()}.part")
     with _refusals(path):
         before = os.stat(target) if os.path.exists(target) else None
-        mode = 0o666 if before is None else before.st_mode & 0o777
+        mode = most if before is None else before.st_mode & (most | EXECUTABLE)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, mode)
     is_open, is_whole = True, False
     try:

@@ -23,6 +23,8 @@ from traceferry.symbolication.debug_links import DebugLink, LinkedFiles, alt_lin
 
 if TYPE_CHECKING:
     from traceferry.symbolication.debuginfod import Debuginfod
+    from traceferry.symbolication.elf import ElfSymbols
+    from traceferry.symbolication.interface import Symbols
 
 # This machine's file tree, and where distributions install debug files in it.
 SYSTEM = os.sep
@@ -74,11 +76,22 @@ class DebugFiles:
 
     def debug_file(self, binary: Binary, path: str, name: str) -> Binary | None:
         """Returns the file with the debug information of a binary that has none itself. path: of the binary, as
-        recorded; name: of the library, for the report."""
+        recorded, which is none where the kernel made it in memory: servers are not asked for that; name: of the
+        library, for the report."""
         link = debug_link(binary)
         places = self._places(binary.build_id, link, [path, binary.path])
         found = self._first(places, Wanted(binary.build_id, link.crc if link else None), binary.path)
-        return found or self.downloaded(binary.build_id, name)
+        return found or (self.downloaded(binary.build_id, name) if os.path.isabs(path) else None)
+
+    def debug_symbols(self, symbols: Symbols, path: str, name: str) -> ElfSymbols | None:
+        """Returns the symbols of the debug file of a binary, with what was moved out of that; None where none is here,
+        and for anything that has lines of source files itself. path, name: as of `debug_file`."""
+        from traceferry.symbolication.elf import ElfSymbols
+
+        if not isinstance(symbols, ElfSymbols) or symbols.has_lines or symbols.binary.is_debug_file:
+            return None
+        debug = self.debug_file(symbols.binary, path, name)
+        return ElfSymbols(debug, self.beside(path, symbols.binary.path)) if debug is not None else None
 
     def downloaded(self, build_id: str, name: str) -> Binary | None:
         """Returns a debug file from the user's servers."""

@@ -7,15 +7,15 @@ Sources: the manual pages debuginfod(8), debuginfod-find(1) and debuginfod-clien
 from __future__ import annotations
 
 import os
-import queue
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from urllib.error import HTTPError
 
 from traceferry.common.errors import UsageError
@@ -33,9 +33,11 @@ OnDownload = Callable[[str, int, int], None]
 SCHEMES = ("http://", "https://")
 # Where the environment says nothing: seconds in which STALL_BYTES must come, as in elfutils; for a whole file; bytes.
 STALL_SECONDS, FILE_SECONDS, MOST_BYTES = 90.0, 600.0, 2 << 30
+MOST = 1 << 62
 STALL_BYTES = 100 << 10
-# A server that is there answers within this time.
-ANSWER_SECONDS = 20.0
+# A server that is there answers within this time. One that says nothing for the first seconds is asked for its front
+# page, too: where that does not come either, it is not there.
+ANSWER_SECONDS, FIRST_SECONDS, PAGE_SECONDS = 20.0, 2.0, 3.0
 # How long elfutils remembers that no server has a file.
 MISS_SECONDS = 600
 CHUNK = 1 << 20
@@ -71,25 +73,29 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return (Path(xdg) if xdg else Path.home() / ".cache") / "debuginfod_client"
 
 
-class Debuginfod:
-    """Finds files by build id: in the cache, then at each server in turn. A server that fails once is not asked again.
+class Servers:
+    """The servers of one command, and what they failed in: all recordings share them, so that a server which does not
+    answer is waited for once.
 
-    servers: from `servers_of`; environment: of the process; on_download: called as bytes come.
+    urls: from `servers_of`; failures: what was said of them, by server, by file (its URL), of the cache by its path.
     """
 
-    def __init__(
-        self,
-        servers: Sequence[str],
-        report: Report,
-        environment: Mapping[str, str] = os.environ,
-        on_download: OnDownload | None = None,
-    ) -> None:
-        self._servers = list(servers)
+    def __init__(self, urls: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
+        self.urls = tuple(urls)
+        self.cache = cache_folder(environment)
+        self.stall_seconds = _number(environment, "DEBUGINFOD_TIMEOUT", STALL_SECONDS)
+        self.file_seconds = _number(environment, "DEBUGINFOD_MAXTIME", FILE_SECONDS)
+        self.most_bytes = int(min(_number(environment, "DEBUGINFOD_MAXSIZE", MOST_BYTES), MOST))
+        self.failures: dict[str, str] = {}
+
+
+class Debuginfod:
+    """Finds files by build id, for one recording: in the cache, then at each server in turn. A server that fails once
+    is not asked again. on_download: called as bytes come."""
+
+    def __init__(self, servers: Servers, report: Report, on_download: OnDownload | None = None) -> None:
+        self._servers = servers
         self._report = report
-        self._cache = cache_folder(environment)
-        self._stall_seconds = _number(environment, "DEBUGINFOD_TIMEOUT", STALL_SECONDS)
-        self._file_seconds = _number(environment, "DEBUGINFOD_MAXTIME", FILE_SECONDS)
-        self._most_bytes = int(_number(environment, "DEBUGINFOD_MAXSIZE", MOST_BYTES))
         self._on_download = on_download or (lambda *_: None)
         self._answers: dict[tuple[str, Kind], str] = {}
 
@@ -102,27 +108,46 @@ class Debuginfod:
         return self._answers[build_id, kind]
 
     def _found(self, build_id: str, kind: Kind, name: str) -> str:
-        kept = self._cache / build_id / kind
+        cache = self._servers.cache
+        kept = cache / build_id / kind
         if self._is_kept(kept):
             return str(kept)
-        if self._is_known_to_miss(kept):
+        if self._is_known_to_miss(kept) or self._has_failed(str(cache)):
             return ""
-        is_certain = bool(self._servers)
-        for server in list(self._servers):
+        is_certain = True
+        for server in self._servers.urls:
+            url = f"{server}/buildid/{build_id}/{kind}"
+            if self._has_failed(server) or self._has_failed(url):
+                is_certain = False
+                continue
             try:
-                if self._download(f"{server}/buildid/{build_id}/{kind}", kept, build_id, name):
+                if self._download(server, url, kept, build_id, name):
                     self._report.note("debuginfod_downloads", where=str(kept), detail=f"{name} from {server}")
                     return str(kept)
+            except _CacheError as error:
+                what = "cannot be written to; DEBUGINFOD_CACHE_PATH names another folder"
+                self._failed(str(cache), f"{cache}: {error}: it {what}")
+                return ""
             except (OSError, ValueError, HTTPException, _RefusedError) as error:
                 is_certain = False
-                if not isinstance(error, _RefusedError):
-                    self._servers.remove(server)
-                self._report.note("debuginfod_failed", where=server, detail=f"{server}: {name}: {_reason(error)}")
+                where = url if isinstance(error, _RefusedError) else server
+                self._failed(where, f"{server}: {name}: {_reason(error)}")
         if is_certain:
             with suppress(OSError):
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 kept.touch()
         return ""
+
+    def _failed(self, where: str, detail: str) -> None:
+        self._servers.failures[where] = detail
+        self._has_failed(where)
+
+    def _has_failed(self, where: str) -> bool:
+        """Whether it did, for this recording or another one; then the report says so."""
+        detail = self._servers.failures.get(where)
+        if detail is not None and where not in self._report.places("debuginfod_failed"):
+            self._report.note("debuginfod_failed", where=where, detail=detail)
+        return detail is not None
 
     # ------------------------------------------------ the cache
 
@@ -140,56 +165,152 @@ class Debuginfod:
             return False
         seconds = MISS_SECONDS
         with suppress(OSError, ValueError):
-            seconds = int((self._cache / "cache_miss_s").read_text())
+            seconds = int((self._servers.cache / "cache_miss_s").read_text())
         return age < seconds
 
     # ------------------------------------------------ a server
 
-    def _download(self, url: str, kept: Path, build_id: str, name: str) -> bool:
+    def _download(self, server: str, url: str, kept: Path, build_id: str, name: str) -> bool:
         """Downloads a file into the cache; returns whether the server has it. Raises OSError, ValueError or
-        HTTPException if the server fails, _RefusedError if what it sends is not taken."""
+        HTTPException if the server fails, _RefusedError if what it sends is not taken, _CacheError."""
         begun = time.monotonic()
         self._on_download(name, 0, 0)
-        response = _within(ANSWER_SECONDS, lambda: _answer_of(url))
+        response = _asked(url, f"{server}/")
         if response is None:
             return False
-        with response:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            handle, path = tempfile.mkstemp(prefix=f"{kept.name}.", dir=kept.parent)
-            try:
-                with os.fdopen(handle, "w+b") as file:
-                    self._receive(response, file, begun, name)
-                _check_build(path, build_id)
-                os.chmod(path, 0o400)
-                os.replace(path, kept)
-            except BaseException:
-                os.unlink(path)
-                raise
+        with response, _new_file(kept) as (path, file):
+            self._receive(response, file, begun, name)
+            _check_build(path, build_id)
         return True
 
-    def _receive(self, response: HTTPResponse, file: Any, begun: float, name: str) -> None:
+    def _receive(self, response: HTTPResponse, file: _CacheFile, begun: float, name: str) -> None:
         total = _size_of(response)
-        if total > self._most_bytes:
-            raise _RefusedError(f"its {total} bytes are more than the {self._most_bytes} that are downloaded")
+        if total > self._servers.most_bytes:
+            raise _RefusedError(f"its {total} bytes are more than the {self._servers.most_bytes} that are downloaded")
         done, checked, since = 0, 0, begun
         while chunk := response.read1(CHUNK):
             done += file.write(chunk)
             self._on_download(name, len(chunk), total)
             now = time.monotonic()
-            if done > self._most_bytes:
-                raise _RefusedError(f"it has more than the {self._most_bytes} bytes that are downloaded")
-            if now - begun > self._file_seconds:
-                raise TimeoutError(f"it took more than {self._file_seconds:g} s")
+            if done > self._servers.most_bytes:
+                raise _RefusedError(f"it has more than the {self._servers.most_bytes} bytes that are downloaded")
+            if now - begun > self._servers.file_seconds:
+                raise TimeoutError(f"it took more than {self._servers.file_seconds:g} s")
             if done - checked >= STALL_BYTES:
                 checked, since = done, now
-            elif now - since > self._stall_seconds:
-                raise TimeoutError(f"less than {STALL_BYTES >> 10} kB came in {self._stall_seconds:g} s")
+            elif now - since > self._servers.stall_seconds:
+                raise TimeoutError(f"less than {STALL_BYTES >> 10} kB came in {self._servers.stall_seconds:g} s")
         if response.length:  # what the server has announced beyond the end
             raise ConnectionError(f"the connection ended {response.length} bytes early")
 
 
 class _RefusedError(Exception):
     """Why a file that a server sends is not taken."""
+
+
+class _CacheError(Exception):
+    """Why the cache cannot be written."""
+
+
+class _CacheFile:
+    """A file of the cache, to be written. write: raises _CacheError."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def write(self, data: bytes) -> int:
+        with _refusals():
+            view = memoryview(data)
+            while len(view):
+                view = view[os.write(self._handle, view) :]
+        return len(data)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _CacheError(error.strerror or str(error)) from None
+
+
+@contextmanager
+def _new_file(kept: Path) -> Iterator[tuple[str, _CacheFile]]:
+    """Yields (the path of a new file beside it, what writes it), which gets its name in the end."""
+    with _refusals():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        handle, path = tempfile.mkstemp(prefix=f"{kept.name}.", dir=kept.parent)
+    try:
+        try:
+            yield path, _CacheFile(handle)
+        finally:
+            os.close(handle)
+        with _refusals():
+            os.chmod(path, 0o400)
+            os.replace(path, kept)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+# ---------------------------------------------------------------- a question
+
+
+def _asked(url: str, page: str) -> HTTPResponse | None:
+    """Returns the response; None where the server does not have the file. page: of the server, which has an answer for
+    it, whatever that is. Raises OSError for any other answer to the first, and where no answer comes in time."""
+    question = _Question(partial(_answer_of, url))
+    first = min(FIRST_SECONDS, ANSWER_SECONDS)
+    if not question.is_answered(first):
+        if not _is_there(page):
+            raise TimeoutError(f"no answer within {first + PAGE_SECONDS:g} s")
+        if not question.is_answered(ANSWER_SECONDS - first):
+            raise TimeoutError(f"no answer within {ANSWER_SECONDS:g} s")
+    return question.answer()
+
+
+def _is_there(page: str) -> bool:
+    question = _Question(partial(_answer_of, page))
+    if not question.is_answered(PAGE_SECONDS):
+        return False
+    try:
+        response = question.answer()
+    except HTTPError:
+        return True
+    except (OSError, ValueError, HTTPException):
+        return False
+    if response is not None:
+        response.close()
+    return True
+
+
+class _Question(Generic[Answer]):
+    """Asks in a thread: a socket's timeout ends neither a search for the server's name nor headers that come byte by
+    byte."""
+
+    def __init__(self, ask: Callable[[], Answer]) -> None:
+        self._ask = ask
+        self._answer: Answer | None = None
+        self._error: BaseException | None = None
+        self._is_done = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._answer = self._ask()
+        except BaseException as error:
+            self._error = error
+        self._is_done.set()
+
+    def is_answered(self, seconds: float) -> bool:
+        """Waits so long at most."""
+        return self._is_done.wait(seconds)
+
+    def answer(self) -> Answer:
+        """Returns the answer, or raises what asking raised."""
+        if self._error is not None:
+            raise self._error
+        return self._answer  # type: ignore[return-value]
 
 
 def _answer_of(url: str) -> HTTPResponse | None:
@@ -213,27 +334,6 @@ def _answer_of(url: str) -> HTTPResponse | None:
             return None
         raise
     return response
-
-
-def _within(seconds: float, ask: Callable[[], Answer]) -> Answer:
-    """Returns the answer. Raises TimeoutError if it takes longer: a socket's timeout ends neither a search for the
-    server's name nor headers that come byte by byte."""
-    answers: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            answers.put((ask(), None))
-        except BaseException as error:
-            answers.put((None, error))
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        answer, error = answers.get(timeout=seconds)
-    except queue.Empty:
-        raise TimeoutError(f"no answer within {seconds:g} s") from None
-    if error is not None:
-        raise error
-    return answer  # type: ignore[return-value]
 
 
 def _size_of(response: HTTPResponse) -> int:

@@ -520,14 +520,9 @@ class Natives:
 
     def _find_debug_file(self, library: Library, path: str) -> None:
         """Finds the debug information of a file that has none itself, and that nothing else names."""
-        from traceferry.symbolication.elf import ElfSymbols
-
-        binary, symbols = library.binary, library.symbols
-        if binary is None or not isinstance(symbols, ElfSymbols) or symbols.binary is not binary or symbols.has_lines:
-            return
-        library.debug = self._debug_files.debug_file(binary, path, library.name)
-        if library.debug is not None:
-            library.symbols = ElfSymbols(library.debug, self._debug_files.beside(path, binary.path))
+        named = self._debug_files.debug_symbols(library.symbols, path, library.name) if library.symbols else None
+        if named is not None:
+            library.symbols, library.debug = named, named.binary
 
     def _given_for(self, name: str, build_id: str) -> tuple[FoundSymbols | None, str]:
         """Returns (symbols for a library: the user's, else those that can be found; why those of its name are

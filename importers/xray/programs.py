@@ -89,9 +89,11 @@ class Programs:
     def _symbols_of(self, program: ElfSymbols) -> Symbols:
         """Returns what names the functions of a binary: the user's files, its own debug information, or that of its
         debug file."""
-        path = program.path
+        path, absolute = program.path, os.path.abspath(program.path)
         if path not in self._named:
-            self._named[path] = self._given_for(program) or self._debug_symbols(program) or program
+            self._named[path] = (
+                self._given_for(program) or self._debug_files.debug_symbols(program, absolute, program.name) or program
+            )
         return self._named[path]
 
     def _given_for(self, program: ElfSymbols) -> Symbols | None:
@@ -102,13 +104,6 @@ class Programs:
                 raise
             self._left_out[error.path] = error.message
             return None
-
-    def _debug_symbols(self, program: ElfSymbols) -> Symbols | None:
-        if program.has_lines:
-            return None
-        path = os.path.abspath(program.path)
-        debug = self._debug_files.debug_file(program.binary, path, program.name)
-        return ElfSymbols(debug, self._debug_files.beside(path)) if debug is not None else None
 
     # ------------------------------------------------------------ folders
 

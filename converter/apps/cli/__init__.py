@@ -26,7 +26,7 @@ from traceferry.apps.cli import (
     symbols,
     view,
 )
-from traceferry.apps.cli.options import DONE, FAILED, with_values
+from traceferry.apps.cli.options import DONE, FAILED, share_servers, with_values
 from traceferry.apps.cli.termination import Terminated, terminable
 from traceferry.common.errors import FormatError, UsageError, within_limits
 from traceferry.common.shown_text import shown
@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = _with_command(_with_home(sys.argv[1:] if argv is None else argv))
         arguments = parser().parse_args(with_values(words))
+        share_servers(arguments)
         with terminable(), within_limits(), _no_garbage_collection():
             status = arguments.run(arguments)
         sys.stdout.flush()

@@ -145,7 +145,6 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
     from traceferry.apps.fleet import storage
     from traceferry.apps.fleet.inputs import LABEL
     from traceferry.apps.fleet.work import Reading
-    from traceferry.symbolication.debuginfod import servers_of
 
     unknown = [name for url in arguments.symbols for name in LABEL.findall(url) if name not in found.labels]
     if unknown:
@@ -167,7 +166,7 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
         load_options(arguments), embed_sources=list(map(os.path.realpath, arguments.embed_sources)),
         sysroots=list(map(os.path.realpath, arguments.sysroot)), search_working_folder=False,
         # The variable of this process counts, not that of the workers.
-        debuginfod=servers_of(arguments.debuginfod, os.environ) if arguments.debuginfod else (),
+        debuginfod=arguments.debuginfod.urls if arguments.debuginfod else (),
     )  # fmt: skip
     return Reading(symbols, options, cache, identities)
 

@@ -71,15 +71,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         "--clock-offset", metavar="DUR",
         help="add this to the times of samples to get times on the clock of the jitted code: 1.5s or =-20ms",
     )  # fmt: skip
-    parser.add_argument(
-        "--sysroot", action="append", default=[], metavar="DIR",
-        help="a copy of the recorded machine's file tree; its binaries are searched there at their recorded paths",
-    )  # fmt: skip
-    parser.add_argument(
-        "--debuginfod", action="append", nargs="?", const="", default=[], metavar="URL",
-        help="download binaries and debug files that are not here from this server, by build id (default: the servers "
-        "of the variable DEBUGINFOD_URLS); without the option nothing is downloaded",
-    )  # fmt: skip
+    add_search_options(parser)
     parser.add_argument(
         "--keep-cut-stacks-apart",
         choices=("yes", "no"),
@@ -98,6 +90,19 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     add_decompress_limit(parser)
 
 
+def add_search_options(parser: argparse.ArgumentParser) -> None:
+    """Adds where binaries and debug files are searched that are not where they were recorded."""
+    parser.add_argument(
+        "--sysroot", action="append", default=[], metavar="DIR",
+        help="a copy of the recorded machine's file tree; its binaries are searched there at their recorded paths",
+    )  # fmt: skip
+    parser.add_argument(
+        "--debuginfod", action="append", nargs="?", const="", default=[], metavar="URL",
+        help="download binaries and debug files that are not here from this server, by build id (default: the servers "
+        "of the variable DEBUGINFOD_URLS); without the option nothing is downloaded",
+    )  # fmt: skip
+
+
 def with_values(words: Sequence[str]) -> list[str]:
     """Gives --embed-sources and --debuginfod a value where what follows is an input: argparse takes any word for it."""
     words = list(words)
@@ -107,6 +112,17 @@ def with_values(words: Sequence[str]) -> list[str]:
         if word == "--debuginfod" and "://" not in following:
             words[nth] = "--debuginfod="
     return words
+
+
+def share_servers(arguments: argparse.Namespace) -> None:
+    """Makes one object of the servers of --debuginfod: one that fails is waited for once by all that a command reads.
+
+    Raises UsageError if no server is named."""
+    urls = getattr(arguments, "debuginfod", ())
+    if urls:
+        from traceferry.symbolication.debuginfod import Servers, servers_of
+
+        arguments.debuginfod = Servers(servers_of(urls, os.environ))
 
 
 def _is_folder_of_sources(path: str) -> bool:

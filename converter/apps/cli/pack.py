@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
 from traceferry.apps.cli import options
+from traceferry.apps.cli.progress import Downloads
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 from traceferry.files.output import beside, check_distinct
@@ -42,12 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     output = arguments.output or beside(arguments.inputs[0], SUFFIX)
     check_distinct([output], arguments.inputs)
-    contents = packing.gather(
-        arguments.inputs,
-        symbols=arguments.symbols,
-        options=options.load_options(arguments),
-        whole=arguments.whole,
-    )
+    with Downloads(arguments.quiet) as downloads:
+        contents = packing.gather(
+            arguments.inputs,
+            symbols=arguments.symbols,
+            options=replace(options.load_options(arguments), on_download=downloads),
+            whole=arguments.whole,
+        )
     if not arguments.quiet:
         for line in contents.missing:
             _tell(f"not found: {line}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -10,15 +12,17 @@ import numpy as np
 
 from traceferry import registry
 from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.report import Report
 from traceferry.common.shown_text import shown
 from traceferry.files.output import open_output
+from traceferry.files.pack import inputs_of
 from traceferry.files.source import Source
+from traceferry.loading import load_sources
 from traceferry.model import Array, TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.choose import open_symbols
+from traceferry.symbolication.choose import SymbolIndex, open_symbols
 from traceferry.symbolication.code_symbols import CodeSymbols
-from traceferry.symbolication.debug_links import LinkedFiles
 from traceferry.symbolication.demangle import Demangler, shown_path
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym import writer as gsym_writer
@@ -35,25 +39,56 @@ MERGED, CALL_SITES = "merged functions", "call sites"  # parts of a GSYM file
 Shown = tuple[str, str, int]  # a frame: name, source, line
 
 
-def open_any(source: Source, at_ns: int | None, linked: LinkedFiles) -> Symbols:
-    """Opens a file of symbols, or a recording with code objects. at_ns: of a recording, the time after its start whose
-    code counts; None: what was loaded last; linked: finds the rest of the debug information of a file. Raises
-    FormatError for anything else."""
-    try:
-        symbols = open_symbols(source, linked)
-        if at_ns is not None:
-            raise UsageError(f"{source.path}: only a recording's code has a time: --at does not apply here")
-        return symbols
-    except FormatError as no_symbols:
+class Files:
+    """Opens files of symbols and recordings. context: what the options name; report: gets what is found and lost."""
+
+    def __init__(self, context: ImportContext, report: Report) -> None:
+        self._context = context
+        self._report = report
+        self._debug_files = context.debug_files(report)
+
+    def open(self, source: Source, at_ns: int | None = None) -> Symbols:
+        """Opens a file of symbols, or a recording with code objects, or a pack of one. at_ns: of a recording, the time
+        after its start whose code counts; None: what was loaded last. Raises FormatError for anything else."""
         try:
-            importer = registry.detect(source)
-        except FormatError:
-            raise no_symbols from None
-    trace = TraceBuilder()
-    importer.module.read([source]).add_to(trace, ImportContext())
-    if not len(trace.code):
-        raise UsageError(f"{source.path}: the recording has no jitted code")
-    return CodeSymbols(trace, None if at_ns is None else trace.start_ts + at_ns)
+            symbols = open_symbols(source, self._debug_files.beside())
+            if at_ns is not None:
+                raise UsageError(f"{source.path}: only a recording's code has a time: --at does not apply here")
+            return self._named(symbols)
+        except FormatError as no_symbols:
+            sources = inputs_of(source)
+            try:
+                for one in sources:
+                    registry.detect(one)
+            except FormatError:
+                raise no_symbols from None
+        trace = TraceBuilder()
+        load_sources(sources, trace, self._context)
+        if not len(trace.code):
+            raise UsageError(f"{source.path}: the recording has no jitted code")
+        return CodeSymbols(trace, None if at_ns is None else trace.start_ts + at_ns)
+
+    def _named(self, symbols: Symbols) -> Symbols:
+        """Returns what names the functions of a binary without debug information: the user's files, else its debug
+        file, else its own symbols."""
+        if not isinstance(symbols, ElfSymbols) or symbols.has_lines or symbols.binary.is_debug_file:
+            return symbols
+        given = self._given.matching(symbols.build_id, symbols.name)
+        found = given or self._debug_files.debug_symbols(symbols, os.path.abspath(symbols.path), symbols.name)
+        if found is None:
+            return symbols
+        self._report.note("symbols_used", where=found.path, detail=f"{symbols.name}: {found.gives} of {found.path}")
+        return found
+
+    @cached_property
+    def _given(self) -> SymbolIndex[Symbols]:
+        opened: list[Symbols] = []
+        for source in self._context.symbols:
+            try:
+                opened.append(open_symbols(source, self._debug_files.beside()))
+            except FormatError as error:
+                self._report.note("symbols_unused", where=source.path, detail=f"{source.path}: {error.message}")
+        return SymbolIndex(sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file))
 
 
 # ---------------------------------------------------------------- what it is

@@ -7,7 +7,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from traceferry.apps.cli.options import DONE, FOUND, add_decompress_limit, add_fail_on, explain, not_negative
+from traceferry.apps.cli.options import (
+    DONE,
+    FOUND,
+    add_decompress_limit,
+    add_fail_on,
+    add_search_options,
+    explain,
+    not_negative,
+)
+from traceferry.apps.cli.progress import Downloads
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
@@ -20,12 +29,14 @@ def add_to(symbols: argparse.ArgumentParser) -> None:
         "(exit status 1 if they differ).",
         examples="traceferry symbols app -o app.gsym\n"
         "traceferry symbols app.gsym --lookup 0x1234 0x5678\n"
+        "traceferry symbols /usr/lib/libx.so.1 --debuginfod --lookup 0x1234\n"
         "traceferry symbols app.gsym --json --lookup - < addresses.txt\n"
         "traceferry symbols app.gsym --verify app",
     )
     symbols.add_argument(
-        "source", metavar="SOURCE", help="an ELF, GSYM or Breakpad file, or a recording of jitted code"
-    )
+        "source", metavar="SOURCE",
+        help="an ELF, GSYM or Breakpad file, or a recording of jitted code, or its pack",
+    )  # fmt: skip
     symbols.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
     symbols.add_argument(
         "--lookup", nargs="+", metavar="ADDR",
@@ -39,6 +50,12 @@ def add_to(symbols: argparse.ArgumentParser) -> None:
     symbols.add_argument(
         "--at", metavar="TIME", help="for a recording: the code at this time after its start (default: the latest)"
     )
+    symbols.add_argument(
+        "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
+        help="where the debug file of a stripped SOURCE is; a folder means what fits, in it and in its folders "
+        "(default: found as for convert)",
+    )  # fmt: skip
+    add_search_options(symbols)
     add_decompress_limit(symbols)
     add_fail_on(symbols)
 
@@ -49,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.common.units import parse_duration
     from traceferry.files.decompress import limit_of
     from traceferry.files.source import open_source
-    from traceferry.symbolication.debug_files import DebugFiles
+    from traceferry.loading import context_of, note_unused
+    from traceferry.reading import LoadOptions
     from traceferry.symbolication.demangle import Demangler
 
     if arguments.json and not arguments.lookup:
@@ -58,8 +76,12 @@ def run(arguments: argparse.Namespace) -> int:
     source = open_source(arguments.source, limit)
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
     report = Report()
-    linked = DebugFiles(report, limit=limit).beside()
-    symbols = symbol_files.open_any(source, at_ns, linked)
+    downloads = Downloads(quiet=False)
+    options = LoadOptions(sysroots=arguments.sysroot, debuginfod=arguments.debuginfod, on_download=downloads)
+    context = context_of(arguments.symbols, options, limit)
+    files = symbol_files.Files(context, report)
+    with downloads:
+        symbols = files.open(source, at_ns)
     n_different = 0
     demangle = Demangler()
     if arguments.output:
@@ -71,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             sys.stdout.writelines(symbol_files.lookup_text(symbols, source, addresses, demangle))
     if arguments.verify:
-        other = symbol_files.open_any(open_source(arguments.verify, limit), None, linked)
+        other = files.open(open_source(arguments.verify, limit))
         n_compared, differences = symbol_files.verify(symbols, other, demangle)
         for difference in differences[: arguments.limit]:
             print(symbol_files.as_text(difference.address, difference.mine))
@@ -84,6 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     for what in filter(None, (source.damage, source.limited)):
         print(shown(f"{arguments.source}: {what}"), file=sys.stderr)
     demangle.note_kept(report, symbols.path)
+    note_unused(arguments.symbols, context, report)
     for issue in report:
         if issue.kind != "files_read":
             print(issue.as_text(), file=sys.stderr)

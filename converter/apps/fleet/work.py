@@ -37,6 +37,7 @@ from traceferry.files.pack import is_pack
 from traceferry.files.source import is_recording_folder, open_source
 from traceferry.model import Trace, sums
 from traceferry.reading import LoadOptions
+from traceferry.symbolication.debuginfod import Servers
 from traceferry.symbolication.interface import FindSymbols
 
 # For so long, what lies beside a recording is taken to be as it was.
@@ -240,7 +241,7 @@ def opened(recording: Recording, labels: Sequence[str], reading: Reading) -> Ite
             symbols=symbols,
             find_symbols=find_symbols,
             bring=_bring_beside(recording, folder),
-            options=reading.options,
+            options=_with_servers(reading.options),
         )
         # The inputs have the names that the user gave.
         named = {str(path): url for path, url in zip(files, recording.urls, strict=True)}
@@ -312,6 +313,12 @@ def _symbols(
     return _brought([*files, *folders], folder), None
 
 
+def _with_servers(options: LoadOptions) -> LoadOptions:
+    """Returns the options with this process's servers: one that fails is waited for once in each worker."""
+    urls = tuple(options.debuginfod.urls if isinstance(options.debuginfod, Servers) else options.debuginfod)
+    return replace(options, debuginfod=_servers(urls)) if urls else options
+
+
 def _is_folder(url: str) -> bool:
     fs, path = storage.filesystem_of(url)
     return bool(storage.retrying(lambda: fs.isdir(path)))
@@ -326,6 +333,7 @@ def _has_build_ids(recording: Path, format_name: str | None) -> bool:
 
 # The stores of all recordings that this process reads.
 _store = lru_cache(maxsize=8)(SymbolStore)
+_servers = lru_cache(maxsize=8)(Servers)
 
 
 def _brought(given: Sequence[str], folder: Path) -> list[str]:
