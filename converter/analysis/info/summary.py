@@ -123,7 +123,7 @@ def _weights(trace: Trace, weights: dict[int, tuple[int, int]]) -> Json:
     own = {row: amount for row, (amount, _) in weights.items()}
     return {
         "weights": [
-            {"event": trace.events[row].name, "self": amount, "total": total}
+            {"event": trace.events[row].name, "unit": trace.events[row].unit, "self": amount, "total": total}
             for row, (amount, total) in weights.items()
         ],
         "ratios": _ratios(trace, own),

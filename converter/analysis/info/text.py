@@ -137,7 +137,12 @@ def _weights(top: list[Json]) -> list[Column]:
 
 def _weight(nth: int, of: Json) -> Column:
     """Returns the column of an event; empty where a function has nothing of it."""
-    return of["event"], lambda row: str(row["weights"][nth]["self"] or "")
+
+    def show(row: Json) -> str:
+        amount = row["weights"][nth]["self"]
+        return "" if not amount else format_duration(amount) if of["unit"] == "ns" else str(amount)
+
+    return of["event"], show
 
 
 def _ratio_column(nth: int, of: Json) -> Column:
