@@ -149,6 +149,8 @@ class Library:
         if self.keeps:
             self.asked.append(addresses)
         found = self.file.lookup(addresses)
+        if self.keeps:
+            self.asked.append(found.start[found.start > 0])  # where the file of a function is looked up
         frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found, demangle)]
         first = found.first.tolist()
         return [
