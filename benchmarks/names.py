@@ -59,7 +59,7 @@ def counts_of(path: Path) -> dict[str, int]:
 def hidden_counts_of(path: Path) -> dict[str, int]:
     """Returns the numbers of COUNTS where none of the recorded libraries is installed."""
     from traceferry.files import named_files
-    from traceferry.importers.perf import vdso
+    from traceferry.libraries import vdso
 
     opened = named_files._checked
 

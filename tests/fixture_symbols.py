@@ -22,7 +22,8 @@ import zstandard
 
 import traceferry
 from traceferry.files.source import open_source
-from traceferry.importers.perf.natives import KERNEL, Library, Natives
+from traceferry.importers.perf.natives import KERNEL, Natives
+from traceferry.libraries.library import Library
 from traceferry.model import Array
 from traceferry.symbolication.choose import open_symbols
 from traceferry.symbolication.gsym import writer

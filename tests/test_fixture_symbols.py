@@ -14,7 +14,8 @@ from conftest import REPO
 from support import load_checked, report_of
 
 from traceferry.files import named_files
-from traceferry.importers.perf import kallsyms, vdso
+from traceferry.importers.perf import kallsyms
+from traceferry.libraries import vdso
 from traceferry.model import Trace
 
 FIXTURES = REPO / "fixtures" / "jit"

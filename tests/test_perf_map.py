@@ -43,11 +43,12 @@ from support import data_of, events_of, load_checked, report_of, thread_of
 
 import traceferry
 from traceferry.files.source import Source, open_source
-from traceferry.importers.perf import files, kallsyms, natives, vdso
+from traceferry.importers.perf import kallsyms, natives
 from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
+from traceferry.libraries import recorded_files, vdso
 from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext, LoadOptions
 from traceferry.registry import importer_named
@@ -1138,7 +1139,7 @@ def test_the_kernel_vouches_for_a_vdso_without_a_build_id(
 ) -> None:  # fmt: skip
     image = Dwarf().elf([Symbol("__vdso_time", 0x1000, 16)])
     monkeypatch.setattr(vdso, "own_vdso", lambda: image)
-    for module in (natives, files):
+    for module in (natives, recorded_files):
         monkeypatch.setattr(module, "build_id_of", lambda data: "ab" * 20 if bytes(data) == image else "")
     monkeypatch.setattr(natives.platform, "release", lambda: "6.1")
     build_id = {"this": running_kernel, "another": bytes(20), "unknown": None}[of_kernel]

@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceferry.importers.perf.natives import MAX_OFFSET, UNKNOWN, Found, Library, Natives
+from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import Mmap
 from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import OF_CODE, OF_FILE, OF_KERNEL, OF_NAME, AddressResolution
+from traceferry.libraries.library import MAX_OFFSET, UNKNOWN, Found, Library
 from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.symbolication.code_mapping import add_tier
 from traceferry.symbolication.jit_names import Name, producer_of

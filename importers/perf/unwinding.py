@@ -17,11 +17,12 @@ from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_us
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import ABI_SIMD, KERNEL_MODE
 from traceferry.importers.perf.mappings import ANONYMOUS
-from traceferry.importers.perf.natives import Library, Natives
+from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Program
 from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.importers.perf.stream import WINDOW
+from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
 from traceferry.unwinding._unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks

@@ -1,21 +1,34 @@
-"""Map: where the files are that a recording maps, and which of those that are there are the recorded ones."""
+"""Where the files are that an input names, and which of those that are there are the recorded ones."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from traceferry.common.report import Report
 from traceferry.files.decompress import Limit
 from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
-from traceferry.importers.perf import vdso
-from traceferry.importers.perf.recording import Mmap
+from traceferry.libraries import vdso
 from traceferry.symbolication.build_id import build_id_of, covers_code, has_code_at, is_same_build
 
 # The file at a recorded path; why it is another one than was recorded, or "".
 Local = tuple[Source | None, str]
+
+
+class Recorded(NamedTuple):
+    """A library as an input names it. path: on the recorded machine, or its name alone; build_id: in hex, "" is
+    unknown; category: of its code, "" is by its path; begin, length: the bytes of the file that were mapped, 0 is
+    unknown; is_jitted_object: whether a tool made the file of a JIT compiler's code."""
+
+    path: str
+    build_id: str = ""
+    category: str = ""
+    begin: int = 0
+    length: int = 0
+    is_jitted_object: bool = False
 
 
 class RecordedFiles:
@@ -78,18 +91,18 @@ class RecordedFiles:
         detail = f"recorded {build_id}, here {here[0] or 'one without a build id'}" if differs else ""
         return source, detail
 
-    def jitted_object(self, mapped: Mmap) -> Local:
+    def jitted_object(self, recorded: Recorded) -> Local:
         """Returns what `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and
         nothing else: another recording's file of that name has code of another size."""
-        source = self._opened(mapped.path)
-        if source is None or has_code_at(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
+        source = self._opened(recorded.path)
+        if source is None or has_code_at(source.data, recorded.begin, recorded.begin + recorded.length):
             return source, ""
-        return None, f"recorded {mapped.length} bytes of code at {mapped.pgoff:#x}, here others"
+        return None, f"recorded {recorded.length} bytes of code at {recorded.begin:#x}, here others"
 
-    def unverified(self, mapped: Mmap) -> Source | None:
+    def unverified(self, recorded: Recorded) -> Source | None:
         """Returns the file that is at the recorded path now, where no build id is recorded: on the machine that was
         recorded, with its kernel, if nobody has written to the file since, and it has code where it was mapped."""
-        path = mapped.path
+        path = recorded.path
         try:
             status = os.stat(path)
         except (OSError, ValueError):
@@ -97,7 +110,7 @@ class RecordedFiles:
         if self._unchanged_since is None or max(status.st_mtime, status.st_ctime) > self._unchanged_since:
             return None
         source = self._opened(path)
-        if source is None or not covers_code(source.data, mapped.pgoff, mapped.pgoff + mapped.length):
+        if source is None or not covers_code(source.data, recorded.begin, recorded.begin + recorded.length):
             return None
         self._report.note("files_unverified", where=path, detail=path)
         return source

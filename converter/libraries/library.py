@@ -1,0 +1,140 @@
+"""A library of an input: the names, sources and lines of its addresses, inlined functions among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceferry.model import Array
+from traceferry.model.categories import NATIVE
+from traceferry.symbolication.demangle import Demangler, shown_frames
+from traceferry.unwinding.functions import function_ranges
+
+if TYPE_CHECKING:
+    from traceferry.symbolication.binary import Binary
+    from traceferry.symbolication.interface import Symbols
+    from traceferry.symbolication.libraries import LibraryFile
+
+# No file, and no kernel, is as large.
+MAX_OFFSET = 1 << 62
+UNKNOWN = "[unknown]"
+
+# Functions that nobody calls. The kernel lets a signal handler return to the first byte of __restore_rt (glibc, musl)
+# or of the vdso's __kernel_rt_sigreturn, makecontext the function of a context to __start_context.
+NOT_CALLED = frozenset((
+    "__restore_rt", "__restore", "__kernel_rt_sigreturn", "__kernel_sigreturn", "__start_context", "__startcontext",
+))  # fmt: skip
+# By e_machine, how they begin: with the system call rt_sigreturn; `mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi`.
+NOT_CALLED_CODE = {
+    "EM_X86_64": (bytes.fromhex("48c7c00f0000000f05"), bytes.fromhex("4889dc488b3c244885ff")),
+    "EM_386": (bytes.fromhex("b8ad000000cd80"), bytes.fromhex("58b877000000cd80")),
+    "EM_AARCH64": (bytes.fromhex("681180d2010000d4"),),
+}
+
+# (name, source, line) of what runs at an address, the outermost first, and where that function starts: of a function
+# without a name that is known too, where there is call-frame information, else 0.
+Found = tuple[list[tuple[str, str, int]], int]
+
+
+@dataclass
+class Library:
+    """A mapped file. number: its place in Libraries.libraries; symbols: None where they are not available; binary: the
+    file itself, debug: that with its debug information, None where they are not; differs: why the file that is here is
+    not the recorded one, or ""; row: of the trace's libs, -1 until it is entered; category: of its code; n_asked,
+    n_nameless: how many addresses were looked up, and at how many of them nothing was found; keeps: whether `asked`
+    keeps these (uint64, as `addresses` says); is_jitted_object: whether a tool made the file of a JIT compiler's code;
+    not_called: those of functions that only their instructions tell."""
+
+    number: int
+    name: str
+    build_id: str
+    symbols: Symbols | None
+    binary: Binary | None
+    debug: Binary | None = None
+    differs: str = ""
+    row: int = -1
+    category: str = NATIVE
+    n_asked: int = 0
+    n_nameless: int = 0
+    keeps: bool = False
+    is_jitted_object: bool = False
+    asked: list[Array] = field(default_factory=list)
+    not_called: set[int] = field(default_factory=set)
+
+    def addresses(self, offsets: Array) -> tuple[Array, Array]:
+        """Returns (where the file's bytes at these offsets are loaded, relative to the lowest of them; which are
+        loaded): both arguments and addresses are uint64. What is not loaded stays an offset. Without the file, bytes
+        are where linkers put them that leave no gaps."""
+        if self.binary is None:
+            return offsets, np.ones(len(offsets), bool)
+        relative = [self.binary.relative(offset) for offset in offsets.tolist()]
+        loaded = np.array([address is not None and 0 <= address < MAX_OFFSET for address in relative], bool)
+        found = [address if ok else 0 for address, ok in zip(relative, loaded.tolist(), strict=True)]
+        return np.where(loaded, np.array(found, np.uint64), offsets), loaded
+
+    def found_at(self, offsets: Array, demangle: Demangler) -> tuple[list[int], list[Found]]:
+        """Returns the addresses of the file's bytes at these offsets, as `addresses` says, and what is found there: no
+        frames where nothing is. Offsets are of instructions, or of the byte before a return address. Nobody calls what
+        is in NOT_CALLED: it is returned to at its first byte, and that is its address then."""
+        addresses, loaded = self.addresses(offsets)
+        found = self._names(addresses, loaded, demangle)
+        return addresses.tolist(), found
+
+    def names(self, addresses: Array, demangle: Demangler) -> list[Found]:
+        """Returns what is found at addresses (uint64) relative to the lowest that is loaded, as `found_at` does."""
+        return self._names(addresses.copy(), addresses < MAX_OFFSET, demangle)
+
+    def _names(self, addresses: Array, loaded: Array, demangle: Demangler) -> list[Found]:
+        """Returns what is found. Addresses in what nobody calls are moved to its first byte."""
+        nothing: Found = ([], 0)
+        found = [nothing] * len(addresses)
+        for nth, answer in zip(np.flatnonzero(loaded).tolist(), self._lookup(addresses[loaded], demangle), strict=True):
+            found[nth] = answer
+        nameless = np.array([nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]], np.int64)
+        behind = addresses[nameless] + np.uint64(1)
+        answers = zip(nameless.tolist(), behind.tolist(), self._lookup(behind, demangle), strict=True)
+        for nth, address, (frames, start) in answers:
+            is_named = bool(frames) and start == address and frames[0][0] in NOT_CALLED
+            if is_named or self._is_not_called(address):
+                addresses[nth] = address
+                found[nth] = (frames, start) if start == address else nothing
+        unnamed = [nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]]
+        for nth, start in zip(unnamed, self.file.extents(addresses[unnamed])[0].tolist(), strict=True):
+            found[nth] = ([], start)
+        self.n_asked += len(found)
+        self.n_nameless += sum(not frames for frames, _ in found)
+        return found
+
+    def _is_not_called(self, address: int) -> bool:
+        """Returns whether nothing calls it, by its instructions: files without a symbol table do not name it."""
+        codes = NOT_CALLED_CODE.get(self.binary.machine, ()) if self.binary is not None else ()
+        found = self.binary is not None and any(self.binary.code(address, len(code)) == code for code in codes)
+        if found:
+            self.not_called.add(address)
+        return found
+
+    def _lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
+        """addresses: uint64, relative to the lowest that is loaded."""
+        if self.symbols is None or not len(addresses):
+            return [([], 0)] * len(addresses)
+        if self.keeps:
+            self.asked.append(addresses)
+        found = self.file.lookup(addresses)
+        if self.keeps:
+            self.asked.append(found.start[found.start > 0])  # where the file of a function is looked up
+        frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found, demangle)]
+        first = found.first.tolist()
+        return [
+            (frames[begin:end][::-1], start)
+            for begin, end, start in zip(first[:-1], first[1:], found.start.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def file(self) -> LibraryFile:
+        """Returns the file for look-ups, once symbols and binary are known."""
+        from traceferry.symbolication.libraries import LibraryFile
+
+        return LibraryFile(self.symbols, self.binary, partial(function_ranges, self.binary, self.debug))
