@@ -9,6 +9,7 @@ import pytest
 from test_info import END, GC, Built, table_of
 
 from traceferry.model import (
+    BRANCHES,
     CALLS,
     COUNTER_VALUES,
     ENTRY_LOST,
@@ -62,6 +63,19 @@ def with_allocation(stack: int) -> Built:
     return trace.thread(allocations=trace.allocations((1, 8, "String", stack)))
 
 
+def with_branch(start: int, begin: int, end: int, outcome: int = 0, cycles: int = 0) -> Built:
+    """Stacks 1 and 2 are the bytes 16 and 32 of a library, 3 is one of another."""
+    trace = Built()
+    lib, other = (trace.libs.intern(name=trace.strings.intern(name)) for name in ("a.so", "b.so"))
+    stacks = [-1] + [
+        trace.stacks.intern(frame=trace.frames.intern(func=0, lib=of, address=address))
+        for of, address in ((lib, 16), (lib, 32), (other, 48))
+    ]
+    places = {"start": stacks[start], "from": stacks[begin], "to": stacks[end]}
+    row = {"ts": 1, **places, "outcome": outcome, "cycles": cycles}
+    return trace.thread(branches=Table(BRANCHES, {name: [value] for name, value in row.items()}))
+
+
 VALID: list[Callable[[], Built]] = [
     lambda: placed((1, 0x100, 16, 0, -1), (1, 0x110, 16, 0, -1), (2, 0x100, 16, 0, -1), (1, 0x108, 0, 5, -1)),
     lambda: placed((1, 0x100, 16, 0, 10), (1, 0x108, 16, 10, -1), (1, 0x100, 16, 5, 5)),
@@ -72,6 +86,9 @@ VALID: list[Callable[[], Built]] = [
     lambda: with_counter(END, -1.5),
     lambda: with_threads((7, 0, 10), (7, 10, 20), (8, 5, 5)),
     lambda: with_allocation(0),
+    lambda: with_branch(1, 2, 3, 2, 9),
+    lambda: with_branch(2, 2, 0, 1),
+    lambda: with_branch(0, 0, 1),
 ]
 
 BROKEN: dict[str, tuple[Callable[[], Built], str]] = {
@@ -90,6 +107,12 @@ BROKEN: dict[str, tuple[Callable[[], Built], str]] = {
     "infinite counter": (lambda: with_counter(1, float("inf")), "a value that is not a finite number"),
     "thread ends early": (lambda: with_threads((7, 9, 8)), "thread 1/7 ends before it starts"),
     "equal thread numbers": (lambda: with_threads((7, 0, 9), (8, 0, 9), (7, 8, 20)), "two threads of this number"),
+    "branch from nowhere to nowhere": (lambda: with_branch(0, 0, 0), "a branch from nowhere to nowhere"),
+    "outcome of a branch": (lambda: with_branch(0, 1, 1, 3), "another outcome, or negative cycles"),
+    "negative cycles": (lambda: with_branch(0, 1, 1, 1, -1), "another outcome, or negative cycles"),
+    "run that ends nowhere": (lambda: with_branch(1, 0, 1), "ends in another library, or nowhere"),
+    "run into another library": (lambda: with_branch(1, 3, 1), "ends in another library, or nowhere"),
+    "run that goes back": (lambda: with_branch(2, 1, 1), "a run of code that ends before it begins"),
     "allocation without a stack": (lambda: with_allocation(-1), "an allocation without a stack"),
 }
 

@@ -8,9 +8,11 @@ import struct
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders.perf_data import (
+    BRANCH_ANY,
     BRANCH_CALL_STACK,
     BRANCH_COUNTERS,
     BRANCH_HW_INDEX,
@@ -20,7 +22,28 @@ from builders.perf_data import (
     X86_64_REGS,
     PerfData,
 )
-from test_perf_map import LIB, PID, START, kernel_map, read, recorded, reported, stack, stacks
+from support import data_of
+from test_perf_map import (
+    CODE,
+    LIB,
+    LIB_SIZE,
+    PID,
+    START,
+    jitdump,
+    kernel_map,
+    path_text,
+    read,
+    recorded,
+    reported,
+    stack,
+    stacks,
+)
+
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.info.text import as_text
+from traceferry.importers.perf import branches
+from traceferry.model import BRANCH_MISPREDICTED, BRANCH_PREDICTED, BRANCH_UNKNOWN, Trace
+from traceferry.timeline.select import select_range
 
 needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 LBR = BRANCH_USER | BRANCH_CALL_STACK
@@ -147,3 +170,139 @@ def test_vector_registers_that_do_not_fit() -> None:
     words: Sequence[int] = (LIB, PID | PID << 32, START, 6, 0, 0xFFFF_FFFF)
     data.raw_record(9, 2, struct.pack("<6Q", *words))
     assert reported(read(data)) == {"bad_record": 1}
+
+
+# ---------------------------------------------------------------- as edges
+
+TYPES = "IP|TID|TIME|CALLCHAIN|PERIOD|BRANCH_STACK"
+
+
+def taken(order: str = "<", kinds: int = BRANCH_USER | BRANCH_ANY, **options: Any) -> PerfData:
+    return recorded(order, sample_type=TYPES, branch_sample_type=kinds, type=0, config=0, **options)
+
+
+def rows(trace: Trace, tid: int = PID) -> list[tuple[Any, ...]]:
+    """(ns since the start, where the run began, from, to, outcome, cycles) of a thread's branches."""
+    table = data_of(trace, tid).branches
+    texts = ([path_text(trace, stack) for stack in table[name].tolist()] for name in ("start", "from", "to"))
+    numbers = (table[name].tolist() for name in ("outcome", "cycles"))
+    return list(zip((table["ts"] - START).tolist(), *texts, *numbers, strict=True))
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("more", [0, BRANCH_HW_INDEX | BRANCH_COUNTERS])
+def test_branches_are_edges(order: str, more: int) -> None:
+    """The oldest first. Between two there is a run of code, unless its end lies in front of its beginning."""
+    data = taken(order, BRANCH_ANY | more)
+    flags = data.branch_flags
+    latest = (LIB + 0x30, LIB + 0x99, flags(True, 65535))
+    data.sample(
+        PID, PID, START, LIB, branches=[latest, (LIB + 0x28, LIB + 0x20, flags(False)), (LIB + 9, LIB + 0x29, 0)]
+    )
+    data.sample(PID, PID, START + 5, LIB, branches=[(LIB + 9, KERNEL_ADDRESS, flags(None, 3))])
+    trace = read(data)
+    assert rows(trace) == [
+        (0, "", at(0x9), at(0x29), BRANCH_UNKNOWN, 0),
+        (0, "", at(0x28), at(0x20), BRANCH_PREDICTED, 0),
+        (0, at(0x20), at(0x30), at(0x99), BRANCH_MISPREDICTED, 65535),
+        (5, "", at(0x9), "[unknown]", BRANCH_UNKNOWN, 3),
+    ]
+    assert reported(trace) == {}
+
+
+@pytest.mark.parametrize(("kinds", "n_runs"), [(BRANCH_ANY, 1), (BRANCH_ANY | BRANCH_USER, 1), (1 << 4, 0)])
+def test_runs_of_code_are_between_branches_of_all_kinds(kinds: int, n_runs: int) -> None:
+    data = taken(kinds=kinds).sample(PID, PID, START, LIB, branches=calls((0x28, 0x40), (0x10, 0x20)))
+    assert sum(start != "" for _, start, *_ in rows(read(data))) == n_runs
+
+
+def test_no_run_of_code_goes_on_in_another_library() -> None:
+    """Nor for a megabyte."""
+    other = LIB + LIB_SIZE
+    data = taken().mmap2(PID, PID, other, 0x20_0000, 0, "/nowhere/liby.so", ts=0)
+    data.sample(PID, PID, START, LIB, branches=[(other + 0x10, LIB, 0), (LIB + 5, LIB + 0x20, 0)])
+    data.sample(PID, PID, START + 1, LIB, branches=[(other + 0x12_0000, LIB, 0), (LIB + 5, other, 0)])
+    data.sample(PID, PID, START + 2, LIB, branches=[(other + 0x1000, LIB, 0), (LIB + 5, other, 0)])
+    assert [start for _, start, *_ in rows(read(data))] == ["", "", "", "", "", "liby.so+0x0"]
+
+
+def test_branches_from_or_to_nowhere() -> None:
+    data = taken().sample(PID, PID, START, LIB, branches=[(0, 0, 0), (0, LIB + 1, 0), (LIB + 2, 0, 0)])
+    assert [row[1:4] for row in rows(read(data))] == [("", at(2), ""), ("", "", at(1))]
+
+
+def test_branches_of_threads_and_programs() -> None:
+    """Each thread has its own, an address stands for what its program has there."""
+    data = taken().comm(8, 8, "other", ts=0).mmap2(8, 8, LIB, LIB_SIZE, 0, "/nowhere/libz.so", ts=0)
+    data.sample(8, 8, START, LIB, branches=calls((1, 2))).sample(PID, 9, START, LIB, branches=calls((3, 4)))
+    data.sample(PID, PID, START, LIB, branches=calls((5, 6))).sample(PID, PID, START + 1, LIB)
+    trace = read(data)
+    assert [rows(trace, tid)[0][2:4] for tid in (PID, 8, 9)] == [
+        (at(5), at(6)), ("libz.so+0x1", "libz.so+0x2"), (at(3), at(4)),
+    ]  # fmt: skip
+
+
+def test_branches_in_jitted_code() -> None:
+    """What is there changes: a branch is in what was there then."""
+    dump = jitdump().load("first", CODE, 32, ts=START + 10)
+    dump.load("second", CODE, 32, ts=START + 20)
+    data = taken().mmap2(PID, PID, 0x10_0000, 4096, 0, "/tmp/jit-7.dump", ts=START)
+    for ts in (START + 15, START + 25, START + 26):
+        data.sample(PID, PID, ts, CODE, branches=[(CODE + 9, CODE + 1, data.branch_flags(ts == START + 25, 10))])
+    trace = read(data, dump)
+    assert [row[2:4] for row in rows(trace)] == [("first", "first"), ("second", "second"), ("second", "second")]
+    summary = summarize(trace)["branches"]
+    assert [(row["function"], row["taken"], row["mispredicted_share"]) for row in summary["functions"]] == [
+        ("second", 2, 0.5), ("first", 1, 0.0),
+    ]  # fmt: skip
+    assert [(edge["from"]["function"], edge["taken"], edge["mean_cycles"]) for edge in summary["edges"]] == [
+        ("second", 2, 10.0), ("first", 1, 10.0),
+    ]  # fmt: skip
+
+
+def test_many_samples_are_decoded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = taken()
+    for nth in range(9):
+        data.sample(PID, PID, START + nth, LIB, branches=calls(*((0x10 * k, 0x10 * k + 1) for k in range(nth % 4))))
+    whole = rows(read(data))
+    monkeypatch.setattr(branches, "AT_ONCE", 2)
+    assert rows(read(data)) == whole
+    assert len(whole) == 12
+    part = select_range(read(data), START + 2, START + 4)
+    assert [row[0] for row in rows(part)] == [2, 2, 3, 3, 3]
+
+
+def test_sums_of_branches() -> None:
+    """The same whatever the order, and however they come."""
+    data = taken()
+    for nth in range(40):
+        pairs = [(LIB + 16 * (nth % 3), LIB + 16 * (nth % 5), data.branch_flags(nth % 7 == 0, nth % 2))] * (nth % 3)
+        data.sample(PID, PID if nth % 2 else 9, START + nth, LIB, branches=pairs)
+    trace = read(data)
+    found = summarize(trace)["branches"]
+    assert found["taken"] == sum(nth % 3 for nth in range(40))
+    assert found["mispredicted"] == sum(nth % 3 for nth in range(40) if nth % 7 == 0)
+    assert found["mean_cycles"] == 1
+    for key in ("edges", "functions"):
+        assert sum(row["taken"] for row in found[key]) == found["taken"]
+        assert sum(row["mispredicted"] for row in found[key]) == found["mispredicted"]
+    assert summarize(read(recorded().sample(PID, PID, START)))["branches"] is None
+    text = as_text(summarize(trace))
+    assert f"{found['taken']} branches taken, by edge:" in text
+    assert "branches by function:" in text
+
+
+@needs_perf
+def test_the_same_branches_in_perf_script(tmp_path: Path) -> None:
+    """Their addresses and outcomes; perf prints FROM/TO/OUTCOME/.../CYCLES, the latest first."""
+    data = taken().feature(ARCH="x86_64", HOSTNAME="here")
+    flags = data.branch_flags
+    told = [(0x30, 0x99, flags(True, 12)), (0x28, 0x20, flags(False, 3)), (0x9, 0x29, flags(None))]
+    data.sample(PID, PID, START, LIB, branches=[(LIB + begin, LIB + end, word) for begin, end, word in told])
+    (found,) = script(data, "brstack", tmp_path)
+    theirs = [word.split("/") for word in found]
+    outcomes = {"M": BRANCH_MISPREDICTED, "P": BRANCH_PREDICTED, "-": BRANCH_UNKNOWN}
+    ours = [(begin, end, outcome, cycles) for _, _, begin, end, outcome, cycles in reversed(rows(read(data)))]
+    assert [
+        (at(int(word[0], 16) - LIB), at(int(word[1], 16) - LIB), outcomes[word[2]], int(word[5])) for word in theirs
+    ] == ours

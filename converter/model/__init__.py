@@ -7,6 +7,10 @@ from traceferry.model.categories import CATEGORY_COLORS as CATEGORY_COLORS
 from traceferry.model.categories import category_of_file as category_of_file
 from traceferry.model.schema import ALLOCATIONS as ALLOCATIONS
 from traceferry.model.schema import ARGUMENTS as ARGUMENTS
+from traceferry.model.schema import BRANCH_MISPREDICTED as BRANCH_MISPREDICTED
+from traceferry.model.schema import BRANCH_PREDICTED as BRANCH_PREDICTED
+from traceferry.model.schema import BRANCH_UNKNOWN as BRANCH_UNKNOWN
+from traceferry.model.schema import BRANCHES as BRANCHES
 from traceferry.model.schema import CALLS as CALLS
 from traceferry.model.schema import CATEGORIES as CATEGORIES
 from traceferry.model.schema import CODE as CODE

@@ -8,6 +8,7 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.model import (
+    BRANCH_MISPREDICTED,
     ENTRY_LOST,
     LEAVE,
     OPEN_AT_END,
@@ -166,7 +167,26 @@ def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
         broken += [f"{where}: {law}" for law in _check_calls(data.calls, data.arguments)]
         broken += [f"{where}: {law}" for law in _check_allocations(data.allocations)]
         broken += [f"{where}: {law}" for law in _check_samples(trace, data)]
+        broken += [f"{where}: {law}" for law in _check_branches(trace, data.branches)]
     return broken
+
+
+def _check_branches(trace: Trace, branches: Table) -> list[str]:
+    """A branch has an end that is known, an outcome, and no negative time; a run of code goes on in its library."""
+    broken: set[str] = set()
+    frame, of_frames = trace.stacks["frame"], trace.frames
+    for piece in branches.pieces():
+        start, begin, end = (piece[name] for name in ("start", "from", "to"))
+        if np.any((begin < 0) & (end < 0)):
+            broken.add("a branch from nowhere to nowhere")
+        if np.any(piece["outcome"] > BRANCH_MISPREDICTED) or np.any(piece["cycles"] < 0):
+            broken.add("a branch with another outcome, or negative cycles")
+        first, last = frame[start[start >= 0]], frame[begin[start >= 0]]
+        if np.any(begin[start >= 0] < 0) or np.any(of_frames["lib"][first] != of_frames["lib"][last]):
+            broken.add("a run of code that ends in another library, or nowhere")
+        elif np.any(of_frames["address"][first] > of_frames["address"][last]):
+            broken.add("a run of code that ends before it begins")
+    return sorted(broken)
 
 
 def _check_samples(trace: Trace, data: ThreadData) -> list[str]:

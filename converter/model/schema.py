@@ -216,6 +216,25 @@ SAMPLES = TableSpec(
     ),
     sorted_by="ts",
 )
+# What a row of `branches` says.
+BRANCH_UNKNOWN = 0
+BRANCH_PREDICTED = 1
+BRANCH_MISPREDICTED = 2
+
+BRANCHES = TableSpec(
+    "branches",
+    "taken branches that the processor recorded with samples. A place in the code is a stack of the functions that are "
+    "inlined there, without callers",
+    (
+        Column("ts", "int64", "time of the sample", "ns"),
+        _index("start", "stacks", "where the straight run of code began that ends with this branch; -1 is unknown"),
+        _index("from", "stacks", "the place of the branch"),
+        _index("to", "stacks", "the place to which it went"),
+        Column("outcome", "uint8", "BRANCH_UNKNOWN 0, BRANCH_PREDICTED 1, BRANCH_MISPREDICTED 2"),
+        Column("cycles", "int64", "since the branch before it; 0 is unknown", "cycles"),
+    ),
+    sorted_by="ts",
+)  # fmt: skip
 ALLOCATIONS = TableSpec(
     "allocations",
     "memory allocated and freed",
@@ -253,7 +272,7 @@ SCHEDULING = TableSpec(
     ),
     sorted_by="ts",
 )
-THREAD_TABLES = (CALLS, ARGUMENTS, SAMPLES, ALLOCATIONS, STATES, SCHEDULING)
+THREAD_TABLES = (CALLS, ARGUMENTS, SAMPLES, BRANCHES, ALLOCATIONS, STATES, SCHEDULING)
 
 HEAP_OBJECTS = TableSpec(
     "heap_objects",

@@ -18,6 +18,7 @@ from traceferry.model.categories import CATEGORY_COLORS
 from traceferry.model.schema import (
     ALLOCATIONS,
     ARGUMENTS,
+    BRANCHES,
     CALLS,
     GLOBAL_TABLES,
     SAMPLES,
@@ -103,6 +104,7 @@ class ThreadData:
     arguments: Table = field(default_factory=lambda: Table(ARGUMENTS))
     samples: Table = field(default_factory=lambda: Table(SAMPLES))
     other_samples: dict[int, Table] = field(default_factory=dict)
+    branches: Table = field(default_factory=lambda: Table(BRANCHES))
     allocations: Table = field(default_factory=lambda: Table(ALLOCATIONS))
     states: Table = field(default_factory=lambda: Table(STATES))
     scheduling: Table = field(default_factory=lambda: Table(SCHEDULING))
@@ -110,7 +112,8 @@ class ThreadData:
     trace: TraceBuilder = field(init=False, repr=False, compare=False)
 
     def tables(self) -> Iterator[Table]:
-        yield from (self.calls, self.arguments, self.samples, self.allocations, self.states, self.scheduling)
+        yield from (self.calls, self.arguments, self.samples, self.branches)
+        yield from (self.allocations, self.states, self.scheduling)
         yield from self.other_samples.values()
         yield from self.markers.values()
 

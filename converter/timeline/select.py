@@ -111,6 +111,7 @@ def _cut(data: ThreadData, start_ts: int, stop_ts: int) -> ThreadData:
         _with_calls(data, lambda calls: calls_within(calls, start_ts, stop_ts)),
         samples=_within(data.samples, start_ts, stop_ts),
         other_samples={row: _within(table, start_ts, stop_ts) for row, table in data.other_samples.items()},
+        branches=_within(data.branches, start_ts, stop_ts),
         allocations=_within(data.allocations, start_ts, stop_ts),
         states=_states_within(data.states, data.states["track"], start_ts, stop_ts),
         scheduling=_states_within(data.scheduling, np.zeros(len(data.scheduling), np.int32), start_ts, stop_ts),

@@ -97,6 +97,7 @@ def write_threads(
         for part in _parts(trace, thread, data):
             written.append((process, Activity.of(part)))
             write(process, part.thread, part.data)
+        trace.report.note("table_not_carried", len(data.branches), where=f"{id(thread)}", detail="branches")
         # Peak memory is one thread: this one goes before the next comes.
         del data, part
         progress(thread.n_records - thread.n_records // 2)

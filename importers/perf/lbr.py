@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceferry.common.report import Report
-from traceferry.importers.perf.branches import entries_of
+from traceferry.importers.perf.branches import entries_of, has_call_branches
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, chains_of, joined, with_chains
-from traceferry.importers.perf.layout import BRANCH_CALL_STACK, USER_MODE
-from traceferry.importers.perf.recording import Event, Recording, Samples
+from traceferry.importers.perf.layout import USER_MODE
+from traceferry.importers.perf.recording import Recording, Samples
 from traceferry.importers.perf.spaces import Memory
 from traceferry.model import Array
 
@@ -24,11 +24,6 @@ AT_ONCE = 1 << 15
 FULL = "(truncated stack)"
 # Processors record so many branches; where the recording does not tell, the most that a sample has is taken for it.
 USUAL_DEPTHS = (4, 8, 16, 32, 64)
-
-
-def has_call_branches(event: Event) -> bool:
-    """Whether the branches of the event's samples are calls that have not returned."""
-    return bool(event.attr.branch_sample_type & BRANCH_CALL_STACK)
 
 
 def with_call_branches(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
 from traceferry.importers.perf.weights import Counted, count_events
 from traceferry.model import (
+    BRANCHES,
     PREEMPTED,
     RUNNING,
     SAMPLES,
@@ -41,6 +43,9 @@ from traceferry.model import (
     rows_by_key,
 )
 from traceferry.reading import ImportContext
+
+if TYPE_CHECKING:
+    from traceferry.importers.perf.branches import Branches
 
 IDLE_NAME = "swapper"
 OUTSIDE_NAME = "outside the pid namespace"
@@ -88,7 +93,12 @@ def _add_recording(
         samples = with_call_branches(samples, recording, memory, keep_apart, report, where)
     samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
-    _add_processes(trace, recording, programs, events, stack, offset_ns, known, where)
+    branches: Branches | None = None
+    if np.any(samples.branch_n > 0):
+        from traceferry.importers.perf.branches import Branches
+
+        branches = Branches(recording, memory, natives, trace, offset_ns)
+    _add_processes(trace, recording, programs, events, stack, branches, offset_ns, known, where)
     map_files.note_others(programs.pids, memory.nameless)
     of_code = [process for process in trace.processes if any(thread.sample_unit for thread in process.threads)]
     report.note("code_of_other_process", sum(process.pid not in programs.pids for process in of_code), where=where)
@@ -140,6 +150,7 @@ def _add_processes(
     programs: Programs,
     events: Sequence[Counted],
     stack: Array,
+    branches: Branches | None,
     offset_ns: int,
     known: _KnownThreads,
     where: str,
@@ -166,7 +177,7 @@ def _add_processes(
             is_first = begun is not None and life.start == program.start
             start = max(begun if begun is not None and is_first else life.start, first_ts) + offset_ns
             end = max(min(life.end, last_ts) + offset_ns, start)
-            loader = ThreadLoader(recording, events, part, switched, stack, offset_ns)
+            loader = ThreadLoader(recording, events, part, switched, stack, branches, offset_ns)
             start, end = loader.reach(start, end)
             loader = _with_names(trace, loader, life, start, end, where)
             name = life.name or _default_thread_name(program, life.tid, programs)
@@ -354,6 +365,7 @@ class ThreadLoader:
     rows: Array
     switch_rows: Array
     stack: Array
+    branches: Branches | None
     offset_ns: int
     states: Table = field(default_factory=lambda: Table(STATES))
 
@@ -375,6 +387,7 @@ class ThreadLoader:
         return ThreadData(
             samples=samples.pop(0, Table(SAMPLES)),
             other_samples={row: table for row, table in sorted(samples.items()) if len(table)},
+            branches=self.branches.table(self.rows) if self.branches is not None else Table(BRANCHES),
             states=self.states,
             scheduling=scheduling,
             markers=event_markers(self.recording, main, self.rows, self.stack, self.offset_ns),

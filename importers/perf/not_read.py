@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from traceferry.importers.perf._records import SampleType
-from traceferry.importers.perf.layout import BRANCH_CALL_STACK, AttrType, RecordType
+from traceferry.importers.perf.layout import AttrType, RecordType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 
@@ -26,7 +26,6 @@ RECORDS = {
     RecordType.SCHEDSTAT_CPU: "statistics of perf sched stats (SCHEDSTAT_CPU)",
 }
 PARTS = {
-    SampleType.BRANCH_STACK: "branch stacks",
     SampleType.REGS_INTR: "registers at the interrupt",
     SampleType.WEIGHT: "weights",
     SampleType.WEIGHT_STRUCT: "weights",
@@ -76,6 +75,4 @@ def _parts(event: Event) -> set[str]:
     parts = {what for bit, what in PARTS.items() if bit & event.sample_type}
     if not event.can_tell_memory:
         parts.discard(PARTS[SampleType.DATA_SRC])
-    if event.attr.branch_sample_type & BRANCH_CALL_STACK:
-        parts.discard(PARTS[SampleType.BRANCH_STACK])
     return parts

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.analysis.info.branches import branches_json
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.nameless import group_name, grouped_addresses
 from traceferry.analysis.totals.ratios import ratios_of
@@ -83,6 +84,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         "allocations": _allocations(trace, collected.allocations, top),
         "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
         "coverage": _coverage(trace, top),
+        "branches": branches_json(trace, collected.branches, top),
         "code_objects": len(trace.code),
         "tiers": _tiers(trace),
         "sources": len(trace.sources),

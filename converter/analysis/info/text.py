@@ -36,6 +36,7 @@ def as_text(summary: Json) -> str:
         lines += _markers(markers)
     for process in summary["processes"]:
         lines += _counters([counter for counter in process["counters"] if counter["values"]])
+    lines += _branches(summary["branches"])
     lines += _coverage(summary["coverage"])
     lines += _issues(summary["issues"])
     return "\n".join(map(shown, lines))
@@ -157,6 +158,38 @@ def _function(row: Json) -> str:
     line = f":{row['line']}" if row["line"] else ""
     place = f"  {row['file']}{line}" if row["file"] else ""
     return f"{row['name']}{place}"
+
+
+def _branches(branches: Json | None) -> list[str]:
+    """Returns the edges that were taken most, and the functions whose branches were mispredicted most."""
+    if branches is None:
+        return []
+    figures = [_number("taken")]
+    if branches["mispredicted"] is not None:
+        shown = lambda share: "" if share is None else f"{100 * share:.1f}%"  # noqa: E731
+        figures += [_number("mispredicted", show=_known), _number("mispredicted_share", "share", shown)]
+    if branches["mean_cycles"] is not None:
+        figures.append(_number("mean_cycles", "cycles", lambda cycles: "" if cycles is None else f"{cycles:.1f}"))
+    edge = ("from -> to", lambda row: f"{_code_place(row['from'])} -> {_code_place(row['to'])}")
+    function = ("function", lambda row: _with_tier(row["function"] or "unknown", row["tier"]))
+    edges = _table(f"{branches['taken']} branches taken, by edge", [*figures, edge], branches["edges"])
+    return edges + _table("branches by function", [*figures, function], branches["functions"])
+
+
+def _known(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _code_place(place: Json) -> str:
+    """Returns a function with its line, or where no line is known with the address in it."""
+    name = _with_tier(place["function"] or "unknown", place["tier"])
+    if place["line"]:
+        return f"{name} {(place['file'] or '').rpartition('/')[2]}:{place['line']}"
+    return f"{name}+{place['offset']:#x}" if place["offset"] else name
+
+
+def _with_tier(name: str, tier: str | None) -> str:
+    return f"{name} [{tier}]" if tier else name
 
 
 def _allocations(allocations: Json) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.analysis.totals.branches import BranchTotals
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
 from traceferry.analysis.totals.trees import Trees
@@ -46,6 +47,7 @@ class Collected:
         self.of_events = [EventAmounts() for _ in trace.events]
         # Where one event was recorded, its samples tell what its weights would.
         self.weights = {row: SampleTotals(trace) for row in range(len(trace.events)) if len(trace.events) > 1}
+        self.branches = BranchTotals()
         self.allocations = AllocationTotals()
         self.markers = MarkerTotals()
         self.processes: list[ProcessCounts] = []
@@ -86,6 +88,7 @@ class Collected:
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
         self.samples.add(data.samples["stack"])
+        self.branches.add(data.branches)
         if self.details is not None:
             self.details.add(process, thread, data)
         return {

@@ -1,0 +1,128 @@
+"""Adds up the branches that a processor recorded: by edge, by place and by function."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.model import BRANCH_MISPREDICTED, BRANCH_PREDICTED, Array, Table, Trace
+
+# Rows of several pieces that are added up at once.
+AT_ONCE = 1 << 20
+
+
+class Edges(NamedTuple):
+    """Edges, each once. start, begin, end: int32 rows of the trace's stacks, as the columns start, from and to of
+    `branches`; -1 is unknown. int64: taken, how often each was; mispredicted and predicted, of those of which
+    that is known; cycles since the branch before, and timed, of how many they are known."""
+
+    start: Array
+    begin: Array
+    end: Array
+    taken: Array
+    mispredicted: Array
+    predicted: Array
+    cycles: Array
+    timed: Array
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+AMOUNTS = Edges._fields[3:]
+
+
+class EdgeGroups(NamedTuple):
+    """Edges added up by a key. keys: int64 [n, m], each once, rising; amounts: int64 [n, 5], columns as AMOUNTS."""
+
+    keys: Array
+    amounts: Array
+
+
+class BranchTotals:
+    """Adds up branches of threads; the order in which they come does not matter."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Array, Array]] = []
+        self._n = 0
+
+    def add(self, branches: Table) -> int:
+        """Adds a thread's branches; returns how many there are."""
+        n = 0
+        for piece in branches.pieces():
+            n += len(piece)
+            outcome, cycles = piece["outcome"], piece["cycles"]
+            columns = (
+                np.ones(len(piece), np.int64), outcome == BRANCH_MISPREDICTED, outcome == BRANCH_PREDICTED, cycles,
+                cycles > 0,
+            )  # fmt: skip
+            keys = np.stack([piece[name] for name in ("start", "from", "to")], axis=1).astype(np.int64)
+            self._parts.append(_added_up(keys, np.stack(columns, axis=1).astype(np.int64)))
+            self._n += len(self._parts[-1][0])
+            if self._n > AT_ONCE:
+                self._join()
+        return n
+
+    def edges(self) -> Edges:
+        """Returns what was added, by start, begin and end."""
+        self._join()
+        if not self._parts:
+            return Edges(*(np.zeros(0, np.int32) for _ in range(3)), *(np.zeros(0, np.int64) for _ in AMOUNTS))
+        keys, amounts = self._parts[0]
+        return Edges(*(keys.T.astype(np.int32)), *amounts.T)
+
+    def _join(self) -> None:
+        if len(self._parts) > 1:
+            keys, amounts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            self._parts = [_added_up(keys, amounts)]
+        self._n = 0
+
+
+def _added_up(keys: Array, amounts: Array) -> EdgeGroups:
+    """Returns equal keys as one, with the sum of what they have."""
+    if not len(keys):
+        return EdgeGroups(keys, amounts)
+    order = np.lexsort(keys.T[::-1])
+    keys, amounts = keys[order], amounts[order]
+    is_first = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
+    return EdgeGroups(keys[is_first], np.add.reduceat(amounts, np.flatnonzero(is_first), axis=0))
+
+
+def amounts_of(edges: Edges) -> Array:
+    """int64 [n, 5]: the columns of AMOUNTS."""
+    return np.stack([getattr(edges, name) for name in AMOUNTS], axis=1)
+
+
+def by_place(trace: Trace, edges: Edges) -> EdgeGroups:
+    """Returns the sums by the frame of the innermost function at the branch, and of that to which it went: -1 is
+    unknown. The addresses of one line are one place."""
+    keys = np.stack([_places(trace, side) for side in (edges.begin, edges.end)], axis=1)
+    return _added_up(keys, amounts_of(edges))
+
+
+def by_function(trace: Trace, edges: Edges) -> EdgeGroups:
+    """Returns the sums by the function that holds the branch, and its code object: -1 is unknown."""
+    frame = _innermost(trace, edges.begin)
+    known = frame >= 0
+    keys = [np.where(known, trace.frames[name][frame], -1).astype(np.int64) for name in ("func", "code")]
+    return _added_up(np.stack(keys, axis=1), amounts_of(edges))
+
+
+def _innermost(trace: Trace, stack: Array) -> Array:
+    return np.where(stack >= 0, np.append(trace.stacks["frame"], np.int32(-1))[stack], np.int32(-1))
+
+
+def _places(trace: Trace, stack: Array) -> Array:
+    """int64: of each stack one frame that stands for all of the same function, line and code object; where no line is
+    known, of the same address."""
+    frame = _innermost(trace, stack)
+    used = np.unique(frame[frame >= 0])
+    if not len(used):
+        return frame.astype(np.int64)
+    columns = [trace.frames[name][used].astype(np.int64) for name in ("func", "line", "source", "code", "address")]
+    columns[-1][columns[1] > 0] = -1
+    _, first, group = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
+    of_used = used[first][group.reshape(-1)]
+    found: Array = np.where(frame >= 0, of_used[np.searchsorted(used, np.maximum(frame, used[0]))], -1)
+    return found.astype(np.int64)
