@@ -7,6 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.shown_text import shown
+from traceferry.files.json_text import is_json, members_seen
 from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.reading import Reading
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from traceferry.model import TraceBuilder
 
 HEAD_SIZE = 256
+MAX_MEMBERS = 8
 GB = 10**9
 # Writes a trace and calls the last argument with numbers of records that are done. Losses go into the trace's report.
 Write = Callable[["TraceBuilder", Output, Callable[[int], None]], None]
@@ -103,6 +106,12 @@ def _xray() -> ImporterModule:
     return xray
 
 
+def _firefox_profile() -> ImporterModule:
+    from traceferry.importers import firefox
+
+    return firefox
+
+
 def _gecko(_: Collection[str]) -> Write:
     from traceferry.exporters import gecko
 
@@ -168,6 +177,10 @@ IMPORTERS = (
         "xray", "LLVM XRay: FDR mode versions 1 to 5, basic mode versions 1 to 3, either byte order",
         (".xray",), "app.xray --symbols app", _xray,
     ),
+    Importer(
+        "firefox", "profiles of the Firefox Profiler: processed up to version 75 (JSON, JSLB), Gecko versions 3 to 36",
+        (".json", ".jslb"), "profile.json.gz", _firefox_profile,
+    ),
 )  # fmt: skip
 
 # A longer suffix before the shorter one that it ends with.
@@ -219,9 +232,14 @@ def exporter_for(path: str) -> Exporter:
 def detect(source: Source) -> Importer:
     """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]
+    # The members of an object may stand in any order: JSON text is told apart by all of it.
+    head = source.data if is_json(head) else head
     for importer in IMPORTERS:
         if importer.module.sniff(head):
             return importer
     by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
     hint = f"; its suffix is that of {by_suffix.name}: to read it as that, --from {by_suffix.name}" if by_suffix else ""
+    if is_json(head):
+        seen = ", ".join(shown(name) for name in list(members_seen(head)[0])[:MAX_MEMBERS])
+        hint += f": JSON text with the members {seen}" if seen else ": JSON text that is no profile"
     raise FormatError(f"unrecognised input format{hint} (see: traceferry formats)", 0, path=source.path)

@@ -188,6 +188,18 @@ KINDS: dict[str, Kind] = {
         "a library on this machine is not the recorded build: its functions are shown by address"),
     "counter_unknown": Kind("loss", "values of counters that the recording does not describe were left out",
         "its beginning may be missing"),
+    # profiles of viewers
+    "bad_rows": Kind("error", "values that cannot be used, or rows that refer to nothing, were left out",
+        "the profile is damaged there, or its writer has an error: the rest of the rows is kept"),
+    "members_not_read": Kind("info", "parts of the profile have no place here, and were left out",
+        "the viewer shows them in the profile itself"),
+    "times_sorted": Kind("info", "samples whose times fell were sorted"),
+    "time_missing": Kind("loss", "rows without a time or a size were left out"),
+    "markers_open": Kind("info",
+        "markers of which one end is not in the profile last from the first sample, or to the end, of their thread"),
+    "calls_joined": Kind("info", "threads whose samples are exact became calls; calls that follow each other are one",
+        "their times are exact, their number is the least possible: the format does not tell calls apart"),
+    "not_symbolicated": Kind("loss", "functions of the profile are addresses, and nothing here names them"),
     # heaps
     "reference_dangles": Kind("info", "references of a heap shot to unlisted objects were left out"),
     "heap_depth_cut": Kind("info",

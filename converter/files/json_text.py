@@ -1,0 +1,114 @@
+"""JSON text of any size, of which only parts are parsed: where the members of its outermost object are is found by
+matching brackets and quotes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from traceferry.common.errors import FormatError
+from traceferry.files._json_text import JsonError, elements, members, skip
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# White space before text: no file has more of it.
+MAX_BLANK = 64
+
+
+class Range(NamedTuple):
+    """The bytes of a value, from begin to before end."""
+
+    begin: int
+    end: int
+
+
+def is_json(head: memoryview) -> bool:
+    """Whether a file may be JSON text, whose outermost value is an object or a list."""
+    return bytes(head[:MAX_BLANK]).removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
+
+
+def members_seen(data: memoryview, begin: int = 0) -> tuple[dict[str, int], bool]:
+    """Returns (where the value of each member of the object at `begin` begins, whether the object is whole). Of damaged
+    text these are the members before the damage; of another value there are none."""
+    try:
+        return {_key(key): at for key, at, _ in members(data, _after_mark(data, begin))}, True
+    except JsonError as problem:
+        return {_key(key): at for key, at, _ in problem.found}, False
+
+
+@dataclass(frozen=True)
+class JsonText:
+    """The text of a file. path: for errors, which are FormatError, with line, column and offset."""
+
+    data: memoryview = field(repr=False)
+    path: str = ""
+
+    def root(self) -> Range:
+        """Returns the outermost value. Raises FormatError for anything but white space behind it."""
+        try:
+            found = Range(*skip(self.data, _after_mark(self.data, 0)))
+        except JsonError as problem:
+            raise self._error(problem.message, problem.offset) from None
+        rest = bytes(self.data[found.end : found.end + MAX_BLANK]).lstrip(b" \t\r\n\0")
+        if rest:
+            raise self._error("there is something behind the end of the JSON text", found.end)
+        return found
+
+    def members(self, of: Range) -> dict[str, Range]:
+        """Returns the values of an object's members; of two of one name, the later one."""
+        try:
+            return {_key(key): Range(begin, end) for key, begin, end in members(self.data, of.begin)}
+        except JsonError as problem:
+            raise self._error(problem.message, problem.offset) from None
+
+    def elements(self, of: Range) -> list[Range]:
+        """Returns the elements of a list."""
+        try:
+            return [Range(begin, end) for _, begin, end in elements(self.data, of.begin)]
+        except JsonError as problem:
+            raise self._error(problem.message, problem.offset) from None
+
+    def is_list(self, of: Range) -> bool:
+        return bytes(self.data[of.begin : of.begin + 1]) == b"["
+
+    def is_object(self, of: Range) -> bool:
+        return bytes(self.data[of.begin : of.begin + 1]) == b"{"
+
+    def parsed(self, of: Range) -> Any:
+        """Returns the value. Halves of surrogate pairs stay as they are, bytes that are no UTF-8 are replaced, NaN and
+        infinities are None."""
+        text = self.data[of.begin : of.end]
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return self._parsed_leniently(of.begin, bytes(text).decode("utf-8", "replace"))
+
+    def _parsed_leniently(self, begin: int, text: str) -> Any:
+        try:
+            return json.loads(text, strict=False, parse_constant=lambda _: None)
+        except json.JSONDecodeError as error:
+            at = begin + len(text[: error.pos].encode("utf-8", "surrogatepass"))
+            raise self._error(f"this is no JSON text: {error.msg}", at) from None
+        except (ValueError, RecursionError) as error:
+            raise self._error(f"this JSON text is not read: {error}", begin) from None
+
+    def _error(self, message: str, offset: int) -> FormatError:
+        before = bytes(self.data[:offset])
+        line, column = before.count(b"\n") + 1, offset - (before.rfind(b"\n") + 1) + 1
+        return FormatError(f"{message} (line {line}, column {column})", offset, path=self.path)
+
+
+def _after_mark(data: memoryview, begin: int) -> int:
+    return begin + len(BYTE_ORDER_MARK) if bytes(data[begin : begin + 3]) == BYTE_ORDER_MARK else begin
+
+
+def _key(quoted: bytes) -> str:
+    text = quoted[1:-1]
+    if b"\\" not in text:
+        return text.decode("utf-8", "replace")
+    try:
+        return str(json.loads(quoted.decode("utf-8", "replace"), strict=False))
+    except json.JSONDecodeError:
+        return text.decode("utf-8", "replace")

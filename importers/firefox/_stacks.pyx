@@ -1,0 +1,129 @@
+"""Loops over stacks of a profile: what a frame inherits from its caller, and the calls between exact samples."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+import numpy as np
+
+from traceferry.native.call_flags cimport LEAVE
+from traceferry.native.nodes cimport NodeTable
+
+
+def resolve(
+    int64_t[::1] prefix, const int64_t[::1] frame, const int64_t[::1] category, const int64_t[::1] depth,
+    const int64_t[:, ::1] place, bint counts, int64_t default,
+):
+    """Returns (category, inline depth) of each stack, int64, and how many prefixes and inlined frames were not good.
+
+    prefix: of each stack, is made -1 where it is not smaller; frame: of each stack, -1 is none; category, depth: of
+    each frame, -1 is the caller's; place: library and address of each frame; counts: whether a depth only says that
+    the frame is inlined; default: the category of a root that has none.
+    """
+    cdef Py_ssize_t n = prefix.shape[0]
+    cdef Py_ssize_t i
+    cdef int64_t p, f, c, d, above
+    cdef int64_t n_prefixes = 0
+    cdef int64_t n_inlined = 0
+    categories, depths = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    cdef int64_t[::1] c_of = categories
+    cdef int64_t[::1] d_of = depths
+    for i in range(n):
+        p, f = prefix[i], frame[i]
+        if p >= i or p < -1:
+            prefix[i] = p = -1
+            n_prefixes += 1
+        c = category[f] if f >= 0 else -1
+        c_of[i] = c if c >= 0 else c_of[p] if p >= 0 else default
+        d = depth[f] if f >= 0 else 0
+        if d > 0:
+            above = frame[p] if p >= 0 else -1
+            if counts:
+                d = d_of[p] + 1 if p >= 0 else 0
+            if above < 0 or d != d_of[p] + 1 or place[above, 0] != place[f, 0] or place[above, 1] != place[f, 1]:
+                d = 0
+                n_inlined += 1
+            d_of[i] = d
+    return categories, depths, n_prefixes, n_inlined
+
+
+def intern_stacks(NodeTable table, const int64_t[::1] prefix, const int32_t[::1] key):
+    """Returns the node of each stack, int32. prefix: rows of these stacks, smaller than the own one; key: the node's
+    key, -1: the stack is its prefix."""
+    cdef Py_ssize_t n = prefix.shape[0]
+    cdef Py_ssize_t i
+    cdef int32_t parent
+    table.reserve(table.n_nodes + n)
+    found = np.empty(n, np.int32)
+    cdef int32_t[::1] node = found
+    for i in range(n):
+        parent = node[prefix[i]] if prefix[i] >= 0 else -1
+        node[i] = table.intern(parent, key[i]) if key[i] >= 0 else parent
+    return found
+
+
+def intern_leaves(NodeTable table, const int32_t[::1] parent, const int32_t[::1] key):
+    """Returns the nodes of these pairs, int32; where there is no key, the parent."""
+    cdef Py_ssize_t n = parent.shape[0]
+    cdef Py_ssize_t i
+    table.reserve(table.n_nodes + n)
+    found = np.empty(n, np.int32)
+    cdef int32_t[::1] node = found
+    for i in range(n):
+        node[i] = table.intern(parent[i], key[i]) if key[i] >= 0 else parent[i]
+    return found
+
+
+cdef int64_t follow(
+    const int32_t[::1] parent, const int32_t[::1] depth, int32_t before, int32_t after, int32_t[::1] left,
+    int32_t[::1] entered, int64_t* n_left,
+) noexcept nogil:
+    """Fills in the stacks that are left and, the innermost first, entered between two; returns how many are entered."""
+    cdef int64_t n_entered = 0
+    n_left[0] = 0
+    while before != after:
+        if before >= 0 and (after < 0 or depth[before] >= depth[after]):
+            left[n_left[0]] = before
+            n_left[0] += 1
+            before = parent[before]
+        else:
+            entered[n_entered] = after
+            n_entered += 1
+            after = parent[after]
+    return n_entered
+
+
+def calls_between(
+    const int32_t[::1] parent, const int32_t[::1] frame, const int32_t[::1] stacks, const int64_t[::1] ts
+):
+    """Returns (ts, frame, flags) of the calls that lead from each stack to the next, from none and, at the end, to
+    none: what both have in common goes on. int64, int32, uint8. parent, frame: the trace's stacks."""
+    cdef Py_ssize_t n = parent.shape[0]
+    cdef Py_ssize_t i, at
+    cdef int32_t deepest = 0
+    cdef int32_t before = -1
+    cdef int64_t k, n_entered, n_left
+    cdef int64_t total = 0
+    depths = np.zeros(n, np.int32)
+    cdef int32_t[::1] depth = depths
+    for i in range(n):
+        depth[i] = depth[parent[i]] + 1 if parent[i] >= 0 else 1
+        deepest = max(deepest, depth[i])
+    cdef int32_t[::1] left = np.empty(deepest + 1, np.int32)
+    cdef int32_t[::1] entered = np.empty(deepest + 1, np.int32)
+    for i in range(stacks.shape[0]):
+        total += follow(parent, depth, before, stacks[i], left, entered, &n_left) + n_left
+        before = stacks[i]
+    out_ts, out_frame, out_flags = np.empty(total, np.int64), np.empty(total, np.int32), np.zeros(total, np.uint8)
+    cdef int64_t[::1] t = out_ts
+    cdef int32_t[::1] f = out_frame
+    cdef uint8_t[::1] flags = out_flags
+    before, at = -1, 0
+    for i in range(stacks.shape[0]):
+        n_entered = follow(parent, depth, before, stacks[i], left, entered, &n_left)
+        for k in range(n_left):
+            t[at], f[at], flags[at] = ts[i], frame[left[k]], LEAVE
+            at += 1
+        for k in range(n_entered - 1, -1, -1):
+            t[at], f[at] = ts[i], frame[entered[k]]
+            at += 1
+        before = stacks[i]
+    return out_ts, out_frame, out_flags

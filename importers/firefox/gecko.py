@@ -1,0 +1,127 @@
+"""Decode: a thread of a Gecko profile, whose tables are rows, as the columns of a processed profile.
+
+Source: docs-developer/gecko-profile-format.md and src/profile-logic/process-profile.ts of the Firefox Profiler.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from traceferry.importers.firefox.columns import rows_to_columns
+
+if TYPE_CHECKING:
+    from traceferry.importers.firefox.decode import Part
+
+# "0x7fff1234"
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+# "malloc (in libc.so.6) + 12", as written by a profiler that has looked up its symbols
+IN_LIBRARY = re.compile(r"(.+) \(in ([^)]*)\)(?: (\+ [0-9]+)?)?.*", re.DOTALL)
+# "work (https://a.example/a.js:12:5)[3]", "(root)" is none
+IN_FILE = re.compile(r"(.*) \((.+?):([0-9]+)(?::([0-9]+))?\)(?:\[([0-9]+)\])?", re.DOTALL)
+# "https://a.example/a.js:12", of code outside of functions
+FILE_ONLY = re.compile(r"([a-z-]+://.+?):([0-9]+)(?::([0-9]+))?(?:\[([0-9]+)\])?", re.DOTALL)
+ARROW = " -> "
+Table = dict[str, Any]
+
+
+def thread_columns(thread: Table, part: Part) -> Table:
+    """Returns the thread with tables of columns: functions and files are in its own tables."""
+    tables = {name: rows_to_columns(value) for name, value in thread.items()}
+    strings = thread.get("stringTable")
+    if isinstance(strings, dict):
+        strings = strings.get("_array")
+    texts = [text if isinstance(text, str) else "" for text in strings] if isinstance(strings, list) else []
+    frames = tables.get("frameTable")
+    if isinstance(frames, dict):
+        locations = frames.get("location")
+        found = _Functions(texts, part)
+        found.add_all(locations if isinstance(locations, list) else [])
+        tables["frameTable"] = frames | found.of_frames | {"length": len(found.of_frames["func"])}
+        tables["funcTable"] = found.functions
+        tables["funcTable"]["length"] = len(found.functions["name"])
+    return tables | {"stringArray": texts, "libs": part.libs, "pausedRanges": part.meta.get("pausedRanges")}
+
+
+class _Functions:
+    """The functions that locations name. Strings are added to `texts`."""
+
+    def __init__(self, texts: list[str], part: Part) -> None:
+        self._texts = texts
+        self._number_of_text: dict[str, int] = {}
+        self._func_of: dict[tuple[Any, ...], int] = {}
+        self._frame_of: dict[int, tuple[int, int, int]] = {}
+        self._libs = sorted(
+            (lib["start"], lib["end"], _number(lib.get("offset")), nth)
+            for nth, lib in enumerate(part.libs)
+            if isinstance(lib, dict) and _is_whole(lib.get("start")) and _is_whole(lib.get("end"))
+        )
+        self.of_frames: Table = {"func": [], "address": [], "lib": []}
+        self.functions: Table = {
+            name: [] for name in ("name", "isJS", "resource", "fileName", "lineNumber", "columnNumber")
+        }
+
+    def add_all(self, locations: list[Any]) -> None:
+        for location in locations:
+            is_known = _is_whole(location) and 0 <= location < len(self._texts)
+            number = location if is_known else -1
+            if number not in self._frame_of:
+                self._frame_of[number] = self._frame(self._texts[number] if number >= 0 else "")
+            for name, value in zip(("func", "address", "lib"), self._frame_of[number], strict=True):
+                self.of_frames[name].append(value)
+
+    def _frame(self, location: str) -> tuple[int, int, int]:
+        """Returns (function, address in the library, library) of a location."""
+        if ADDRESS.fullmatch(location):
+            address, lib = self._placed(int(location, 16))
+            name = f"0x{address:x}" if lib >= 0 else location
+            return self._func(name, lib), address if lib >= 0 else -1, lib
+        if found := IN_LIBRARY.fullmatch(location):
+            return self._func(found[1]), -1, -1
+        if (found := IN_FILE.fullmatch(location)) and not found[2].startswith("0x"):
+            return self._func(found[1], -1, True, _last(found[2]), *_place(found, 3)), -1, -1
+        if found := FILE_ONLY.fullmatch(location):
+            return self._func(_last(found[1]), -1, True, _last(found[1]), *_place(found, 2)), -1, -1
+        return self._func(location), -1, -1
+
+    def _placed(self, address: int) -> tuple[int, int]:
+        """Returns (address relative to the library's start, the library), which is -1 where there is none."""
+        for start, end, offset, nth in self._libs:
+            if start <= address < end:
+                return address - (start - offset), nth
+        return address, -1
+
+    def _func(
+        self, name: str, lib: int = -1, is_js: bool = False, file: str = "", line: int | None = None,
+        column: int | None = None,
+    ) -> int:  # fmt: skip
+        key = (name, lib, is_js, file, line, column)
+        if key not in self._func_of:
+            self._func_of[key] = len(self._func_of)
+            row = (self._text(name), is_js, -1, self._text(file) if file else None, line, column)
+            for column_of, value in zip(self.functions.values(), row, strict=True):
+                column_of.append(value)
+        return self._func_of[key]
+
+    def _text(self, text: str) -> int:
+        if text not in self._number_of_text:
+            self._number_of_text[text] = len(self._texts)
+            self._texts.append(text)
+        return self._number_of_text[text]
+
+
+def _place(found: re.Match[str], first: int) -> tuple[int | None, int | None]:
+    line, column = found[first], found[first + 1]
+    return int(line) if len(line) < 10 else None, int(column) if column and len(column) < 10 else None
+
+
+def _last(file: str) -> str:
+    return file.rpartition(ARROW)[2]
+
+
+def _number(value: Any) -> int:
+    return value if _is_whole(value) else 0
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

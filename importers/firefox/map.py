@@ -1,0 +1,346 @@
+"""Map: profiles become a Trace. Each thread is gone through once for what all share, and again when it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from traceferry import model
+from traceferry.common.shown_text import encodable
+from traceferry.importers.firefox import allocations, markers, samples
+from traceferry.importers.firefox.attributes import attributes_of, producer_of
+from traceferry.importers.firefox.categories import Categories
+from traceferry.importers.firefox.columns import BadRows, text_of
+from traceferry.importers.firefox.counters import read_counters
+from traceferry.importers.firefox.decode import Part, Profile
+from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
+from traceferry.importers.firefox.marker_types import MarkerTypes
+from traceferry.importers.firefox.tables import Facts, Stacks, add_tables, texts_of
+from traceferry.importers.firefox.threads import Numbers, is_main, number_of
+from traceferry.importers.firefox.times import Times, join_clock
+
+Members = dict[str, Any]
+PAUSED = model.MarkerType(
+    "Profiler paused",
+    "The profiler took no samples",
+    (model.MarkerField("reason", "Reason", "text"),),
+    label="{reason}",
+    group_by=("reason",),
+)
+LEFT_OUT = ("comparison", "merged")
+
+
+def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder) -> None:
+    """Adds the profiles, each with its own processes."""
+    for profile in profiles:
+        _Profile(trace, profile).add()
+
+
+class _Survey(NamedTuple):
+    """What is known of a thread without its tables. number: in the profile; part: of the process; stacks: the trace's;
+    span: the first and last time of what is in it, None if there is none; first_object: the number before those of its
+    objects; n_records: how much it holds."""
+
+    number: int
+    part: Part
+    stacks: Stacks
+    head: Members
+    span: tuple[int, int] | None
+    first_sample: int | None
+    first_object: int
+    n_records: int
+    unit: str
+    event: int
+
+
+class _Profile:
+    """The facts of all threads of a profile together."""
+
+    def __init__(self, trace: model.TraceBuilder, profile: Profile) -> None:
+        self.trace, self.profile, self.path = trace, profile, profile.source.path
+        self.bad = BadRows()
+        self.times = join_clock(trace, profile.meta)
+        self.categories = Categories(trace, profile.meta.get("categories"))
+        self.facts = Facts(trace, profile.version, profile.is_gecko, self.categories, self.bad)
+        names = list(zip(self.categories.names, self.categories.colors, strict=True))
+        self.types = MarkerTypes(profile.meta.get("markerSchema"), names)
+        self.shared_texts = texts_of(profile.shared)
+        self.shared_stacks = self._shared_stacks()
+        self.bounds = (0, 0)
+        self.lost: dict[str, int] = {}
+        self.n_objects = self.n_sorted = self.n_untimed = self.n_open = self.n_joined = 0
+
+    # ------------------------------------------------------------ all threads
+
+    def add(self) -> None:
+        """Adds the processes with their threads, and what the report says."""
+        trace, profile = self.trace, self.profile
+        version = f"{'Gecko' if profile.is_gecko else 'processed'} {profile.version or _gecko_version(profile)}"
+        trace.inputs.append(
+            model.Input(encodable(profile.source.name), "firefox", version, encodable(producer_of(profile.meta)))
+        )
+        for key, value in attributes_of(profile.meta).items():
+            trace.attributes.setdefault(key, encodable(value))
+        surveys = [survey for nth in range(len(profile.threads)) if (survey := self._survey(nth)) is not None]
+        self.types.finish()
+        self.counters = self._counters()
+        self.bounds = self._bounds(surveys)
+        self._add_processes(surveys)
+        self._note()
+
+    def _shared_stacks(self) -> Stacks | None:
+        shared = self.profile.shared
+        if "stackTable" not in shared:
+            return None
+        return add_tables(self.facts, shared, "shared", self.shared_texts, self.profile.parts[0].libs)
+
+    def _times(self, part: Part) -> Times:
+        return self.times._replace(shift_ms=part.shift_ms)
+
+    def _texts(self, members: Members) -> list[str]:
+        return self.shared_texts if "stringArray" in self.profile.shared else texts_of(members)
+
+    def _survey(self, nth: int) -> _Survey | None:
+        """Takes in what all threads share; None: the thread is left out."""
+        members, part = self.profile.thread(nth), self.profile.threads[nth].part
+        path = self.profile.threads[nth].path
+        if members.get("processType") in LEFT_OUT or members.get("name") in LEFT_OUT:
+            self._lose("threads of comparisons", 1)
+            return None
+        texts = self._texts(members)
+        stacks = self.shared_stacks
+        if stacks is None or "stackTable" in members:
+            libs = members.get("libs")
+            libs = libs if isinstance(libs, list) else part.libs
+            within = {**self.profile.shared, **members}
+            stacks = add_tables(self.facts, within, path, texts, libs)
+        rows = self._sample_rows(members, path, stacks, part)
+        found, allocated = self._marker_rows(members, path, texts, stacks, part)
+        self.types.survey(found, str(members.get("pid")), texts)
+        for name in (*UNUSED_OF_THREAD, *(f"samples.{name}" for name in UNUSED_OF_SAMPLES)):
+            self._lose(name.removeprefix("samples."), _n_values(members, name))
+        self.n_sorted += rows.n_sorted
+        self.n_untimed += rows.n_lost + (allocated.n_left_out if allocated is not None else 0)
+        self.n_open += found.n_open
+        ends = [rows.end_ts] if rows.are_calls else []
+        self.n_joined += bool(ends)
+        spans = [(int(one.ts[0]), int(one.ts[-1])) for one in (rows, allocated) if one is not None and len(one.ts)]
+        spans += [(end, end) for end in ends] + ([of_markers] if (of_markers := found.span()) else [])
+        head = {key: value for key, value in members.items() if not isinstance(value, (dict, list))}
+        head["pausedRanges"] = members.get("pausedRanges")
+        survey = _Survey(
+            nth, part, stacks, head, (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None,
+            int(rows.ts[0]) if len(rows.ts) else None, self.n_objects,
+            len(rows.ts) + len(found.ts) + (len(allocated.ts) if allocated is not None else 0),
+            rows.unit, self._event(rows),
+        )  # fmt: skip
+        self.n_objects += len(allocated.ts) if allocated is not None else 0
+        return survey
+
+    def _event(self, rows: samples.Rows) -> int:
+        """Returns the row of the event that a thread's samples count, -1: they weigh bytes, or are calls."""
+        if not len(rows.ts) or rows.unit == samples.BYTES or rows.are_calls:
+            return -1
+        event = model.Event("samples", rows.unit, samples.interval_ns(self.profile.meta))
+        keys = [one.key for one in self.trace.events]
+        if event.key not in keys:
+            self.trace.events.append(event)
+            return len(keys)
+        return keys.index(event.key)
+
+    def _sample_rows(self, members: Members, path: str, stacks: Stacks, part: Part) -> samples.Rows:
+        units = self.profile.meta.get("sampleUnits")
+        unit = units.get("threadCPUDelta") if isinstance(units, dict) else None
+        n = len(stacks.sampled) - 1
+        return samples.read_rows(members, path, n, self._times(part), unit, self.bad)
+
+    def _marker_rows(
+        self, members: Members, path: str, texts: list[str], stacks: Stacks, part: Part
+    ) -> tuple[markers.Rows, allocations.Rows | None]:
+        """Returns the markers and the allocations, which in Gecko profiles are markers."""
+        n, times = len(stacks.sampled) - 1, self._times(part)
+        rows = markers.read_markers(members, path, texts, n, times, self.bad)
+        if any(kind in markers.ALLOCATIONS for kind in rows.type):
+            return _without_allocations(rows), allocations.of_markers(rows)
+        return rows, allocations.read_allocations(members, path, n, times, self.bad)
+
+    def _bounds(self, surveys: Sequence[_Survey]) -> tuple[int, int]:
+        spans = [survey.span for survey in surveys if survey.span is not None]
+        for _, counter in self.counters:
+            ts = counter.values["ts"]
+            spans.append((int(ts[0]), int(ts[-1])))
+        meta = self.profile.meta
+        given = [self.times.one(meta.get(name)) for name in ("profilingStartTime", "profilingEndTime")]
+        if given[0] is not None and given[1] is not None and given[0] < given[1]:
+            spans.append((given[0], given[1]))
+        if not spans:
+            return self.times.base_ns, self.times.base_ns
+        return min(start for start, _ in spans), max(end for _, end in spans)
+
+    def _counters(self) -> list[tuple[Any, model.Counter]]:
+        found: list[tuple[Any, model.Counter]] = []
+        for nth, (part, counter) in enumerate(self.profile.counters):
+            if isinstance(counter, dict):
+                made = read_counters(counter, f"counters[{nth}]", self._times(part), self.bad)
+                found += [(str(counter.get("pid")), one) for one in made]
+        return found
+
+    # ------------------------------------------------------------ processes
+
+    def _add_processes(self, surveys: Sequence[_Survey]) -> None:
+        groups: dict[str, list[_Survey]] = {}
+        for survey in surveys:
+            number = survey.number if survey.head.get("pid") is None else ""
+            key = str(survey.head.get("pid")) if number == "" else f"{id(survey.part)} {survey.part.shift_ms}"
+            groups.setdefault(key, []).append(survey)
+        pids = Numbers({process.pid for process in self.trace.processes})
+        known = {number_of(mine[0].head.get("pid")) for mine in groups.values()}
+        pids.taken |= {number for number in known if number is not None}
+        for key, mine in groups.items():
+            wanted = number_of(mine[0].head.get("pid"))
+            pid = wanted if wanted is not None else pids.own(None)[0]
+            process = self._process(mine, pid, "" if wanted is not None or mine[0].head.get("pid") is None else key)
+            counters = [counter for of, counter in self.counters if of == key]
+            process.counters += counters
+            self.counters = [one for one in self.counters if one[0] != key]
+            self.trace.processes.append(process)
+        if self.counters and self.trace.processes:
+            self.trace.processes[-len(groups) or 0].counters += [counter for _, counter in self.counters]
+
+    def _process(self, mine: Sequence[_Survey], pid: int, label: str) -> model.Process:
+        """label: the number, where it is text."""
+        heads = [survey.head for survey in sorted(mine, key=lambda survey: not self._is_main(survey))]
+        name = next((found for head in heads if (found := text_of(head.get("processName")))), "")
+        name = name or label or f"Process {pid}"
+        start, end = self._lifetime(mine[0], heads[0], "processStartupTime", "processShutdownTime")
+        process = model.Process(pid, name, start, end)
+        ends: dict[int, int] = {}
+        numbers = Numbers({number for head in heads if (number := number_of(head.get("tid"))) is not None})
+        for survey in sorted(mine, key=lambda survey: self._thread_span(survey)[0]):
+            start, end = self._thread_span(survey)
+            wanted = number_of(survey.head.get("tid"))
+            is_free = wanted is not None and ends.get(wanted, start) <= start
+            tid = wanted if is_free and wanted is not None else numbers.own(None)[0]
+            ends[tid] = end
+            process.threads.append(self._thread(survey, tid, start, end))
+            process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
+        return process
+
+    def _is_main(self, survey: _Survey) -> bool:
+        return is_main(survey.head, self.profile.version, self.profile.is_gecko)
+
+    def _thread(self, survey: _Survey, tid: int, start: int, end: int) -> model.Thread:
+        name, wanted = survey.head.get("name"), survey.head.get("tid")
+        shown = text_of(name) or f"thread {tid}"
+        if isinstance(wanted, str) and number_of(wanted) is None:
+            shown = f"{shown} ({wanted})"
+        return model.Thread(
+            tid, shown, self._is_main(survey), start, end, partial(self._load, survey), survey.n_records,
+            sample_unit="bytes" if survey.unit == samples.BYTES else "",
+        )  # fmt: skip
+
+    def _thread_span(self, survey: _Survey) -> tuple[int, int]:
+        return self._lifetime(survey, survey.head, "registerTime", "unregisterTime")
+
+    def _lifetime(self, survey: _Survey, head: Members, first: str, last: str) -> tuple[int, int]:
+        times, (lowest, highest) = self._times(survey.part), self.bounds
+        start, end = times.one(head.get(first)), times.one(head.get(last))
+        start = lowest if start is None else min(max(start, lowest), highest)
+        return start, highest if end is None else min(max(end, start), highest)
+
+    # ------------------------------------------------------------ one thread
+
+    def _load(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
+        members, path = self.profile.thread(survey.number), self.profile.threads[survey.number].path
+        data, stacks = model.ThreadData(), survey.stacks
+        rows = self._sample_rows(members, path, stacks, survey.part)
+        if rows.are_calls:
+            data.calls = samples.calls_of(trace, rows, stacks.sampled)
+        elif survey.event > 0:
+            data.other_samples[survey.event] = samples.table_of(rows, stacks.sampled)
+        elif len(rows.ts):
+            data.samples = samples.table_of(rows, stacks.sampled)
+        texts = self._texts(members)
+        found, allocated = self._marker_rows(members, path, texts, stacks, survey.part)
+        if allocated is not None and len(allocated.ts):
+            data.allocations = allocations.table_of(trace, allocated, stacks.called, survey.first_object)
+        data.markers = self._marker_tables(survey, found, texts, stacks)
+        if (paused := self._paused(survey)) is not None:
+            data.markers[PAUSED] = paused
+        return data
+
+    def _marker_tables(
+        self, survey: _Survey, rows: markers.Rows, texts: list[str], stacks: Stacks
+    ) -> dict[model.MarkerType, model.Table]:
+        end_ts = max(self._thread_span(survey)[1], survey.span[1] if survey.span else 0)
+        end = np.where(rows.has_end, rows.end, np.maximum(end_ts, rows.ts))
+        first = survey.first_sample if survey.first_sample is not None else self.bounds[1]
+        ts = np.where(rows.has_start, rows.ts, np.minimum(first, end))
+        stack, times = stacks.called[rows.stack], self._times(survey.part)
+        process = str(survey.head.get("pid"))
+        return self.types.tables(rows, ts, np.minimum(end, self.bounds[1]), stack, process, texts, times, self.bad)
+
+    def _paused(self, survey: _Survey) -> model.Table | None:
+        """Returns the times at which the profiler was paused."""
+        listed, times = survey.head.get("pausedRanges"), self._times(survey.part)
+        ranges = [one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)]
+        if not ranges:
+            return None
+        lowest, highest = self.bounds
+        rows: list[tuple[int, int, str]] = []
+        for one in ranges:
+            start, end = times.one(one.get("startTime")), times.one(one.get("endTime"))
+            begin = lowest if start is None else min(max(start, lowest), highest)
+            until = highest if end is None else min(max(end, begin), highest)
+            reason = one.get("reason")
+            rows.append((begin, until - begin, encodable(reason) if isinstance(reason, str) else ""))
+        rows.sort()
+        ts, dur, reason = zip(*rows, strict=True)
+        return model.Table(PAUSED.spec, {"ts": ts, "dur": dur, "reason": np.array(reason, object)})
+
+    # ------------------------------------------------------------ the report
+
+    def _lose(self, what: str, n: int) -> None:
+        if n:
+            self.lost[what] = self.lost.get(what, 0) + n
+
+    def _note(self) -> None:
+        report, path = self.trace.report, self.path
+        self.bad.note(report, path)
+        for what, n in (self.lost | self.profile.unused | self.types.lost()).items():
+            report.note("members_not_read", n, where=f"{path} {what}", detail=what)
+        report.note("times_sorted", self.n_sorted, where=path)
+        report.note("time_missing", self.n_untimed, where=path)
+        report.note("markers_open", self.n_open, where=path)
+        report.note("calls_joined", self.n_joined, where=path)
+        n = self.types.n_other_categories
+        report.note("members_not_read", n, where=f"{path} categories", detail="categories of single markers")
+
+
+def _without_allocations(rows: markers.Rows) -> markers.Rows:
+    keep = np.array([kind not in markers.ALLOCATIONS for kind in rows.type], bool)
+    kept = np.flatnonzero(keep).tolist()
+    names, types = ([column[row] for row in kept] for column in (rows.name, rows.type))
+    ts, end, has_start, has_end, category, stack = (column[keep] for column in rows[3:])
+    data = [rows.data[row] for row in kept]
+    return markers.Rows(names, types, data, ts, end, has_start, has_end, category, stack)
+
+
+def _n_values(members: Members, name: str) -> int:
+    """Returns how many values a member has, or a column of the samples."""
+    *table, name = name.split(".")
+    held = members.get(table[0]) if table else members
+    value = held.get(name) if isinstance(held, dict) else None
+    if isinstance(value, dict):
+        return int(value["length"]) if isinstance(value.get("length"), int) else 1
+    if isinstance(value, list):
+        return sum(one is not None for one in value)
+    return int(value is not None)
+
+
+def _gecko_version(profile: Profile) -> str:
+    version = profile.meta.get("version")
+    return str(version) if profile.is_gecko else "without a version"

@@ -1,0 +1,301 @@
+"""Map: markers become tables of the model, one for each type, with columns as the schemas and the data have them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import orjson
+
+from traceferry.importers.firefox.columns import BadRows, text_of
+from traceferry.importers.firefox.markers import PICTURE_SIZE, TIMES, Rows
+from traceferry.importers.firefox.times import Times
+from traceferry.model import MARKER_COLORS, MARKER_COLUMNS, Array, FieldFormat, MarkerField, MarkerType, Table
+
+# Members of a marker's data that are no fields; of these, the ones that are lost.
+NOT_FIELDS = {"type", "cause", "innerWindowID", *TIMES}
+LOST = ("innerWindowID",)
+STRING_INDEX = ("unique-string", "flow-id", "terminating-flow-id")
+FLOWS = ("flow-id", "terminating-flow-id")
+TEXT: FieldFormat = "text"
+OF_SCHEMA: dict[str, FieldFormat] = {
+    "url": TEXT, "file-path": TEXT, "sanitized-string": TEXT, "string": TEXT, "unique-string": TEXT,
+    "duration": "duration", "time": "duration", "milliseconds": "duration", "seconds": "duration",
+    "microseconds": "duration", "nanoseconds": "duration", "bytes": "bytes", "integer": "integer",
+    "hexadecimal": "hex", "pid": TEXT, "tid": TEXT,
+}  # fmt: skip
+NS_OF = {"duration": 1e6, "time": 1e6, "milliseconds": 1e6, "seconds": 1e9, "microseconds": 1e3, "nanoseconds": 1.0}
+LABEL_FIELD = re.compile(r"\{marker\.data\.([^{}.]+)\}")
+NAME = "name"
+MAX_TEXT = 1 << 16
+
+
+@dataclass
+class _Found:
+    """What the markers of a type have. keys: of how many rows; kinds: the Python types of values of keys without a
+    schema; texts: string indices are those of a schema."""
+
+    n: int = 0
+    is_named_apart: bool = False
+    categories: Counter[int] = field(default_factory=Counter)
+    keys: Counter[str] = field(default_factory=Counter)
+    kinds: defaultdict[str, set[type]] = field(default_factory=lambda: defaultdict(set))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A field. key: in the data; form: of the schema, "" is none; made: the field of the model."""
+
+    key: str
+    form: str
+    made: MarkerField
+
+
+class MarkerTypes:
+    """The marker types of a profile: `survey` all threads, then `tables` makes those of one."""
+
+    def __init__(self, schemas: Any, categories: list[tuple[str, str]]) -> None:
+        listed = schemas if isinstance(schemas, list) else []
+        self._schemas = {one["name"]: one for one in listed if isinstance(one, dict) and _is_text(one.get("name"))}
+        self._forms = {name: _forms(schema) for name, schema in self._schemas.items()}
+        self._categories = categories
+        self._found: dict[str, _Found] = {}
+        self._made: dict[str, tuple[MarkerType, list[_Column]]] = {}
+        self._flows: dict[tuple[Any, str], int] = {}
+        self.n_other_categories = 0
+
+    # ------------------------------------------------------------ survey
+
+    def survey(self, rows: Rows, process: Any, texts: list[str]) -> None:
+        """Takes note of the types of a thread's markers and of its flows. process: which flows are linked."""
+        for kind, mine in _by_type(rows).items():
+            found = self._found.setdefault(kind, _Found())
+            found.n += len(mine)
+            found.is_named_apart |= any(rows.name[row] != kind for row in mine)
+            found.categories.update(rows.category[mine].tolist())
+            forms = self._forms.get(kind, {})
+            data = [rows.data[row] for row in mine]
+            for keys, n in Counter(map(tuple, data)).items():
+                for key in keys:
+                    if key not in NOT_FIELDS:
+                        found.keys[key] += n
+            for key in found.keys:
+                if key not in forms:
+                    found.kinds[key].update(map(type, (one[key] for one in data if key in one)))
+            for key in (key for key, form in forms.items() if form in FLOWS):
+                for one in data:
+                    if text := _string(one.get(key), texts):
+                        self._flows.setdefault((process, text), len(self._flows) + 1)
+
+    def finish(self) -> None:
+        """Declares the types; there are no more of them."""
+        for kind, found in self._found.items():
+            self._made[kind] = self._declared(kind, found)
+            self.n_other_categories += found.n - max(found.categories.values(), default=0)
+
+    def lost(self) -> dict[str, int]:
+        """Returns how many values are left out, by what they are."""
+        counts = {key: sum(found.keys[key] for found in self._found.values()) for key in LOST}
+        return {"fields " + key: n for key, n in counts.items() if n}
+
+    def _declared(self, kind: str, found: _Found) -> tuple[MarkerType, list[_Column]]:
+        schema, forms = self._schemas.get(kind, {}), self._forms.get(kind, {})
+        taken = {column.name for column in MARKER_COLUMNS}
+        columns: list[_Column] = []
+        for key in dict.fromkeys([*forms, *found.keys]):
+            form = forms.get(key, "")
+            if form in FLOWS or not found.keys[key] or _is_stack(key, found.kinds.get(key, set())):
+                continue
+            label = next((f.get("label") for f in _fields(schema) if f.get("key") == key), None)
+            free = _free(key, taken)
+            made = MarkerField(
+                free, text_of(label) or key, _format(key, form, found.kinds.get(key, set())),
+                found.keys[key] < found.n,
+            )  # fmt: skip
+            columns.append(_Column(key, form, made))
+        named_by = ""
+        if found.is_named_apart:
+            named_by = _free(NAME, taken)
+            columns.insert(0, _Column("", "", MarkerField(named_by, "Name", TEXT)))
+        category, _ = found.categories.most_common(1)[0]
+        name = self._categories[category][0] if 0 <= category < len(self._categories) else "Other"
+        doc = schema.get("description")
+        return (
+            MarkerType(
+                kind, text_of(doc), tuple(column.made for column in columns),
+                label=_label(schema, {column.key: column.made.key for column in columns}),
+                group_by=(named_by,) if named_by else (),
+                category=name if name in MARKER_COLORS else "Other",
+                named_by=named_by,
+            ),
+            columns,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------ tables
+
+    def tables(
+        self, rows: Rows, ts: Array, end: Array, stack: Array, process: Any, texts: list[str], times: Times,
+        bad: BadRows,
+    ) -> dict[MarkerType, Table]:  # fmt: skip
+        """Returns the tables of a thread. ts, end, stack: of its rows, in the trace's terms."""
+        made: dict[MarkerType, Table] = {}
+        for kind, listed in _by_type(rows).items():
+            marker_type, columns = self._made[kind]
+            mine = np.array(listed, np.int64)
+            mine = mine[np.argsort(ts[mine], kind="stable")]
+            data = [rows.data[row] for row in mine.tolist()]
+            values: dict[str, Any] = {
+                "ts": ts[mine], "dur": end[mine] - ts[mine], "stack": stack[mine],
+                "flow": self._flow_numbers(kind, data, process, texts),
+            }  # fmt: skip
+            for column in columns:
+                if column.key:
+                    cells = [one.get(column.key) for one in data]
+                    values[column.made.key] = _converted(column, cells, texts, f"markers.data.{column.key}", bad)
+                else:
+                    values[column.made.key] = _objects([rows.name[row] for row in mine.tolist()])
+            made[marker_type] = Table(marker_type.spec, values)
+        return made
+
+    def _flow_numbers(self, kind: str, data: list[dict[str, Any]], process: Any, texts: list[str]) -> Array:
+        keys = [key for key, form in self._forms.get(kind, {}).items() if form in FLOWS]
+        if not keys:
+            return np.zeros(len(data), np.int64)
+        found = ((_string(one.get(key), texts) for key in keys) for one in data)
+        first = (next((text for text in mine if text), "") for mine in found)
+        return np.array([self._flows.get((process, text), 0) if text else 0 for text in first], np.int64)
+
+
+def _by_type(rows: Rows) -> dict[str, list[int]]:
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for row, kind in enumerate(rows.type):
+        groups[kind].append(row)
+    return groups
+
+
+# ---------------------------------------------------------------- declarations
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _fields(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields the fields of a schema, which are its `data` until version 54."""
+    listed = schema.get("fields", schema.get("data"))
+    for one in listed if isinstance(listed, list) else []:
+        if isinstance(one, dict) and _is_text(one.get("key")):
+            yield one
+
+
+def _forms(schema: dict[str, Any]) -> dict[str, str]:
+    """Returns the format of each field: lists and tables are objects."""
+    found: dict[str, str] = {}
+    for one in _fields(schema):
+        form = one.get("format")
+        found[one["key"]] = form if isinstance(form, str) else "table"
+    return found
+
+
+def _is_stack(key: str, kinds: set[type]) -> bool:
+    """Whether a member is a thread of one sample, which is the stack of the marker."""
+    return key == "stack" and kinds <= {dict}
+
+
+def _free(key: str, taken: set[str]) -> str:
+    while key in taken:
+        key += "_"
+    taken.add(key)
+    return key
+
+
+def _format(key: str, form: str, kinds: set[type]) -> FieldFormat:
+    if key == PICTURE_SIZE:
+        return "bytes"
+    if form:
+        return OF_SCHEMA.get(form, TEXT)
+    return "integer" if kinds and kinds <= {int} else TEXT
+
+
+def _label(schema: dict[str, Any], keys: dict[str, str]) -> str:
+    """Returns the label of a schema as a template of the model, "" where it is more than text and fields."""
+    for name in ("tableLabel", "chartLabel", "tooltipLabel"):
+        label = text_of(schema.get(name))
+        if not label:
+            continue
+        found = LABEL_FIELD.findall(label)
+        rest = LABEL_FIELD.sub("", label)
+        if not {"{", "}"} & set(rest) and all(key in keys for key in found):
+            return LABEL_FIELD.sub(lambda match: "{" + keys[match[1]] + "}", label)
+    return ""
+
+
+# ---------------------------------------------------------------- values
+
+
+def _objects(values: list[str]) -> Array:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def _string(value: Any, texts: list[str]) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return texts[value] if 0 <= value < len(texts) else ""
+    return value if isinstance(value, str) else ""
+
+
+def _converted(column: _Column, cells: list[Any], texts: list[str], path: str, bad: BadRows) -> Array:
+    """Returns a column in the model's terms; a value of another kind is unknown, and counted."""
+    form = column.made.format
+    if form == TEXT:
+        if column.form in STRING_INDEX:
+            return _objects([_string(cell, texts) for cell in cells])
+        return _objects([cell if isinstance(cell, str) else _as_text(cell) for cell in cells])
+    if form == "hex":
+        return _numbers(cells, _unsigned, np.uint64, path, bad)
+    scale = NS_OF.get(column.form, 1.0)
+    return _numbers(cells, lambda cell: round(cell * scale) if scale != 1 else int(cell), np.int64, path, bad)
+
+
+def _numbers(cells: Iterable[Any], convert: Callable[[Any], int], dtype: Any, path: str, bad: BadRows) -> Array:
+    found: list[int] = []
+    n_bad = 0
+    limit = 1 << (64 if dtype is np.uint64 else 63)
+    for cell in cells:
+        value = 0
+        if cell is not None:
+            try:
+                value = convert(cell)
+            except (TypeError, ValueError, OverflowError):
+                n_bad += 1
+            if not (0 if dtype is np.uint64 else -limit) <= value < limit:
+                value, n_bad = 0, n_bad + 1
+        found.append(value)
+    bad.add(path, n_bad)
+    return np.array(found, dtype)
+
+
+def _unsigned(cell: Any) -> int:
+    return int(cell, 16) if isinstance(cell, str) else int(cell)
+
+
+def _as_text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1 << 53:
+        return str(int(cell))
+    if isinstance(cell, (dict, list)):
+        return json_text(cell)
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def json_text(value: Any) -> str:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    except (TypeError, ValueError):
+        return str(value)

@@ -1,0 +1,114 @@
+"""Map: samples, and calls where samples are exact."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from traceferry.importers.firefox._stacks import calls_between
+from traceferry.importers.firefox.columns import BadRows, Columns
+from traceferry.importers.firefox.times import NS_OF_MS, Times
+from traceferry.model import CALLS, SAMPLES, Array, Table, TraceBuilder
+
+SAMPLES_UNIT, NS, BYTES = "samples", "ns", "bytes"
+# Time stamps are written as decimal numbers of ms, of which some have few digits.
+TOLERANCE_NS = 1000
+EXACT_PART = 0.99
+CPU_SCALE = {"ns": 1, "µs": 1000, "μs": 1000}
+
+
+class Rows(NamedTuple):
+    """The samples of a thread by time. ts: ns on the trace's clock; stack: rows of the thread's stacks, -1 is none;
+    weight: in the unit, which is "samples", "ns" or "bytes"; cpu_ns: -1 is unknown; n_sorted: whose times fell; n_lost:
+    without a time, or with a CPU time in another unit."""
+
+    ts: Array
+    stack: Array
+    weight: Array
+    unit: str
+    cpu_ns: Array
+    n_sorted: int
+    n_lost: int
+
+    @property
+    def are_calls(self) -> bool:
+        """Whether each of them lasts until the next one: what it weighs."""
+        if self.unit != NS or not len(self.ts):
+            return False
+        differs = np.abs(np.diff(self.ts) - self.weight[:-1]) > TOLERANCE_NS
+        return bool(np.count_nonzero(differs) <= (1 - EXACT_PART) * len(differs))
+
+    @property
+    def end_ts(self) -> int:
+        """The end of the last one, of calls."""
+        return int(self.ts[-1] + max(int(self.weight[-1]), 0))
+
+
+def read_rows(members: dict[str, Any], path: str, n_stacks: int, times: Times, cpu_unit: Any, bad: BadRows) -> Rows:
+    """Returns the samples of a thread. n_stacks: how many stacks its table has."""
+    table = Columns(members.get("samples"), f"{path}.samples", bad)
+    if "time" in table or "timeDeltas" not in table:
+        ms = table.floats("time")
+        is_timed = ~np.isnan(ms)
+        ts = times.on_clock(np.where(is_timed, ms, 0))
+    else:
+        # Deltas are rounded before they are summed, so that errors do not add up.
+        deltas = times.durations(table.floats("timeDeltas", 0))
+        is_timed = np.ones(table.n, bool)
+        ts = np.cumsum(deltas) + times.on_clock(np.zeros(1))
+    weight, unit = _weights(table, times)
+    columns = [ts, table.index("stack", n_stacks), weight, _cpu_ns(table, cpu_unit)]
+    n_untimed = int(np.count_nonzero(~is_timed))
+    if n_untimed:
+        columns = [column[is_timed] for column in columns]
+    ts = columns[0]
+    n_sorted = int(np.count_nonzero(ts[1:] < ts[:-1]))
+    if n_sorted:
+        order = np.argsort(ts, kind="stable")
+        columns = [column[order] for column in columns]
+    return Rows(columns[0], columns[1], columns[2], unit, columns[3], n_sorted, n_untimed)
+
+
+def _weights(table: Columns, times: Times) -> tuple[Array, str]:
+    """Returns weights and their unit. Until version 28 a column of durations stands for exact samples."""
+    kind = table.member("weightType")
+    name = "weight" if "weight" in table else "duration"
+    if name not in table:
+        return np.ones(table.n, np.int64), BYTES if kind == "bytes" else SAMPLES_UNIT
+    if kind == "tracing-ms" or name == "duration":
+        return times.durations(table.floats(name, 0)), NS
+    return table.ints(name, 1 if kind != "bytes" else 0), BYTES if kind == "bytes" else SAMPLES_UNIT
+
+
+def _cpu_ns(table: Columns, unit: Any) -> Array:
+    """Returns ns since the previous sample; of the first one it is not known."""
+    scale = CPU_SCALE.get(unit) if isinstance(unit, str) else None
+    if "threadCPUDelta" not in table or scale is None:
+        return np.full(table.n, -1)
+    values = table.floats("threadCPUDelta")
+    is_good = (values >= 0) & (values < (1 << 61) / scale)
+    found = np.where(is_good, np.rint(np.where(is_good, values, 0) * scale), -1).astype(np.int64)
+    found[:1] = -1
+    return found
+
+
+def table_of(rows: Rows, stacks: Array) -> Table:
+    """Returns SAMPLES. stacks: the trace's of each of the thread's and, behind them, none."""
+    columns = {"ts": rows.ts, "stack": stacks[rows.stack], "weight": rows.weight, "cpu_ns": rows.cpu_ns}
+    return Table(SAMPLES, columns)
+
+
+def calls_of(trace: TraceBuilder, rows: Rows, stacks: Array) -> Table:
+    """Returns CALLS: of each frame of a stack that the next stack does not continue."""
+    found = np.append(stacks[rows.stack], np.int32(-1)).astype(np.int32)
+    ts, frame, flags = calls_between(
+        trace.stacks["prefix"], trace.stacks["frame"], found, np.append(rows.ts, rows.end_ts)
+    )
+    return Table(CALLS, {"ts": ts, "frame": frame, "flags": flags})
+
+
+def interval_ns(meta: dict[str, Any]) -> int:
+    interval = meta.get("interval")
+    is_good = isinstance(interval, (int, float)) and 0 < interval < 1e9
+    return round(interval * NS_OF_MS) if is_good and isinstance(interval, (int, float)) else 0

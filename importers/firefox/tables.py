@@ -1,0 +1,333 @@
+"""Map: the tables of functions, frames and stacks, of all threads or of one, become rows of the trace."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from traceferry.importers.firefox._stacks import intern_leaves, intern_stacks, resolve
+from traceferry.importers.firefox.categories import IMPLEMENTATIONS, Categories
+from traceferry.importers.firefox.columns import BadRows, Columns
+from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
+from traceferry.model import Array, TraceBuilder
+from traceferry.timeline.stacks import StackTable
+
+# Until then frames of callers have the addresses to which calls return.
+NUDGED_VERSION = 38
+SWAPPED_VERSION = 18
+ADDRESS = re.compile(r"0x[0-9a-f]{1,16}")
+# "work (https://a.example/a.js:12)", as functions of scripts are called before version 4.
+OLD_SCRIPT = re.compile(r"(.*) \((.+):([0-9]{1,9})(?::([0-9]{1,9}))?\)", re.DOTALL)
+UNKNOWN = "(unknown)"
+MAX_LINE = (1 << 31) - 1
+
+Members = dict[str, Any]
+
+
+class Facts(NamedTuple):
+    """What tables are read with. version: of the profile; is_gecko: a Gecko one."""
+
+    trace: TraceBuilder
+    version: int
+    is_gecko: bool
+    categories: Categories
+    bad: BadRows
+
+
+class Stacks(NamedTuple):
+    """The stacks of the trace of each stack of a table, int32: as a sample has it, and as the place of a call."""
+
+    sampled: Array
+    called: Array
+    libs: list[Any]
+
+
+def texts_of(members: Members) -> list[str]:
+    """Returns the strings of a thread or of the shared tables."""
+    found = members.get("stringArray")
+    if not isinstance(found, list):
+        table = members.get("stringTable")
+        found = table.get("_array") if isinstance(table, dict) else table
+    return [text if isinstance(text, str) else "" for text in found] if isinstance(found, list) else []
+
+
+def add_tables(facts: Facts, members: Members, path: str, texts: list[str], libs: list[Any]) -> Stacks:
+    """Adds what the stacks of some tables refer to. path: of the members, for the report; libs: of the profile or of
+    the thread."""
+    return _Tables(facts, members, path, texts, libs).stacks()
+
+
+class _Tables:
+    def __init__(self, facts: Facts, members: Members, path: str, texts: list[str], libs: list[Any]) -> None:
+        self._facts, self._trace, self._members, self._path, self._texts = facts, facts.trace, members, path, texts
+        self._libs = libs
+        self._lib_rows = np.array([*(_add_lib(self._trace, lib) for lib in libs), -1], np.int32)
+        self._frames, self._funcs = self._columns("frameTable"), self._columns("funcTable")
+        self._locations = self._columns("sourceLocationTable")
+        self._symbols = self._columns("nativeSymbols")
+        self._source_rows = self._sources()
+
+    def _columns(self, name: str) -> Columns:
+        return Columns(self._members.get(name), f"{self._path}.{name}".lstrip("."), self._facts.bad)
+
+    def _string(self, index: int) -> str:
+        return self._texts[index] if 0 <= index < len(self._texts) else ""
+
+    # ------------------------------------------------------------ stacks
+
+    def stacks(self) -> Stacks:
+        table, frames = self._columns("stackTable"), self._frames
+        own, prefix = table.index("frame", frames.n), self._prefix(table)
+        category, subcategory = self._categories(table, own)
+        lib, address, symbol = self._places()
+        flags = frames.ints("flags", 0) if "flags" in frames else None
+        depth = frames.ints("inlineDepth", 0) if flags is None else (flags & FrameFlag.INLINED)
+        place = np.ascontiguousarray(np.stack((lib, address), axis=1))
+        # Both of a frame's are one number here, so that they are inherited together.
+        width = int(subcategory.max(initial=-1)) + 2
+        both = np.where(category < 0, -1, category * width + subcategory + 1)
+        default = self._facts.categories.default * width
+        found, depths, n_prefixes, n_inlined = resolve(prefix, own, both, depth, place, flags is not None, default)
+        table.bad("prefix", n_prefixes)
+        frames.bad("inlineDepth", n_inlined)
+        caller, leaf = self._frame_rows(own, found // width, found % width - 1, depths, (lib, address, symbol))
+        stack_table = StackTable(self._trace)
+        called = intern_stacks(stack_table, prefix, caller)
+        sampled = called
+        if leaf is not caller:
+            above = np.append(called, np.int32(-1))[prefix]
+            sampled = intern_leaves(stack_table, above, leaf)
+        stack_table.publish()
+        return Stacks(np.append(sampled, np.int32(-1)), np.append(called, np.int32(-1)), self._libs)
+
+    def _prefix(self, table: Columns) -> Array:
+        if "prefixOffset" not in table:
+            return table.ints("prefix").copy()
+        offset = table.ints("prefixOffset", 0)
+        rows = np.arange(table.n)
+        # A negative one leads to a later stack, which `resolve` counts.
+        return np.where(offset == 0, -1, np.where(np.abs(offset) < 1 << 40, rows - offset, table.n))
+
+    def _categories(self, stacks: Columns, own: Array) -> tuple[Array, Array]:
+        """Returns (category, subcategory) of each frame, -1 is the caller's; in some profiles only stacks have one."""
+        frames, known = self._frames, self._facts.categories
+        if not known.are_listed:
+            is_js = np.append(self._funcs_are_js(), False)[frames.index("func", self._funcs.n)]
+            return np.where(is_js, known.javascript, known.default), np.full(frames.n, -1)
+        category = frames.index("category", len(known), frames.flagged(FrameFlag.CATEGORY))
+        subcategory = frames.ints("subcategory")
+        if "category" not in frames and "category" in stacks:
+            of_stack, within = stacks.index("category", len(known)), stacks.ints("subcategory")
+            category, subcategory = np.full(frames.n, -1), np.full(frames.n, -1)
+            has_frame = own >= 0
+            category[own[has_frame]], subcategory[own[has_frame]] = of_stack[has_frame], within[has_frame]
+        return category, np.clip(subcategory, -1, 1 << 16)
+
+    # ------------------------------------------------------------ frames
+
+    def _places(self) -> tuple[Array, Array, Array]:
+        """Returns (library, address, native symbol) of each frame, -1 is none."""
+        frames, funcs, n_libs = self._frames, self._funcs, len(self._libs)
+        has_address = frames.flagged(FrameFlag.ADDRESS)
+        lib = frames.index("lib", n_libs, has_address) if "lib" in frames else self._libs_of_resources()
+        address = frames.ints("address") if has_address is None else np.where(has_address, frames.ints("address"), -1)
+        if "address" not in frames and "address" in funcs:
+            address = np.append(funcs.ints("address"), -1)[frames.index("func", funcs.n)]
+        symbol = frames.index("nativeSymbol", self._symbols.n, frames.flagged(FrameFlag.SYMBOL))
+        is_placed = (lib >= 0) & (address >= 0)
+        return np.where(is_placed, lib, -1), np.where(is_placed, address, -1), symbol
+
+    def _libs_of_resources(self) -> Array:
+        # In old profiles its columns are as long as they have to be.
+        resources = Columns(self._members.get("resourceTable"), "", BadRows())
+        of_func = self._funcs.index("resource", resources.n, self._funcs.flagged(FuncFlag.RESOURCE))
+        lib = np.append(resources.index("lib", len(self._libs)), -1)
+        return np.append(lib[of_func], -1)[self._frames.index("func", self._funcs.n)]
+
+    def _frame_rows(
+        self, own: Array, category: Array, subcategory: Array, depth: Array, place: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array]:
+        """Returns the trace's frame of each stack, int32: as a caller, and as what a sample shows."""
+        trace = self._trace
+        if not len(own):
+            return np.zeros(0, np.int32), np.zeros(0, np.int32)
+        width = int(subcategory.max(initial=-1)) + 2
+        keys = ((own + 1) * (len(self._facts.categories) + 1) + category) * width + subcategory + 1
+        keys = keys * (int(depth.max(initial=0)) + 1) + depth
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        frame, n = own[first], len(first)
+        lib, address, symbol = (np.append(column, -1)[frame] for column in place)
+        category_row, tier = self._facts.categories.rows(category[first], subcategory[first])
+        source, line, column = (np.append(values, none)[frame] for values, none in self._lines())
+        columns = {
+            "func": self._func_rows(place)[frame].tolist(),
+            "category": category_row.tolist(),
+            "tier": np.where(tier >= 0, tier, self._tiers()[frame]).tolist(),
+            "source": source.tolist(), "line": line.tolist(), "column": column.tolist(),
+            "symbol": self._symbol_rows()[symbol].tolist(),
+            "lib": self._lib_rows[lib].tolist(),
+            "inline_depth": depth[first].tolist(),
+        }  # fmt: skip
+        rows = np.array(trace.frames.intern_all(n, address=address.tolist(), **columns), np.int32)[group]
+        if not self._facts.is_gecko and self._facts.version >= NUDGED_VERSION:
+            return rows, rows
+        nudged = np.where(address > 0, address - 1, address).tolist()
+        return np.array(trace.frames.intern_all(n, address=nudged, **columns), np.int32)[group], rows
+
+    def _tiers(self) -> Array:
+        """Returns the tier of each frame and, behind them, none: until version 53 a column of its own says it."""
+        frames, known = self._frames, self._facts.categories
+        if "implementation" not in frames or (not self._facts.is_gecko and self._facts.version >= 54):
+            return np.full(frames.n + 1, -1, np.int32)
+        names = [self._string(i) for i in frames.index("implementation", len(self._texts)).tolist()]
+        return np.array(
+            [*(known.tier(IMPLEMENTATIONS[name]) if name in IMPLEMENTATIONS else -1 for name in names), -1], np.int32
+        )
+
+    def _lines(self) -> list[tuple[Array, int]]:
+        """Returns source, where it is not the function's, line and column of each frame, each with what is none."""
+        frames = self._frames
+        line, column = _place(frames, "line", "column", FrameFlag.LINE, FrameFlag.COLUMN)
+        location = frames.index("originalLocation", self._locations.n, frames.flagged(FrameFlag.LOCATION))
+        source = np.full(frames.n, -1)
+        has = location >= 0
+        if has.any():
+            at = location[has]
+            of_location, *place = self._location_columns()
+            own = np.append(self._func_sources(), -1)[frames.index("func", self._funcs.n)[has]]
+            source[has] = np.where(of_location[at] == own, -1, of_location[at])
+            line[has], column[has] = (values[at] for values in place)
+        return [(source, -1), (line, 0), (column, 0)]
+
+    def _location_columns(self) -> tuple[Array, Array, Array]:
+        table = self._locations
+        source = self._source_rows[table.index("source", len(self._source_rows) - 1)]
+        line, column = (np.clip(table.ints(name, 0), 0, MAX_LINE) for name in ("line", "column"))
+        return source, line, column
+
+    # ------------------------------------------------------------ functions
+
+    def _funcs_are_js(self) -> Array:
+        flagged = self._funcs.flagged(FuncFlag.IS_JS)
+        return self._funcs.bools("isJS") if flagged is None else flagged
+
+    def _func_sources(self) -> Array:
+        """Returns the row of `sources` of each function."""
+        funcs = self._funcs
+        if "source" in funcs:
+            return self._source_rows[funcs.index("source", len(self._source_rows) - 1, funcs.flagged(FuncFlag.SOURCE))]
+        files = funcs.index("fileName", len(self._texts)).tolist()
+        rows = {file: self._add_source(self._string(file)) for file in set(files)}
+        return np.array([rows[file] for file in files], np.int32)
+
+    def _func_rows(self, place: tuple[Array, Array, Array]) -> Array:
+        """Returns the trace's function of each frame and, behind them, an unknown one."""
+        trace, funcs, intern = self._trace, self._funcs, self._trace.strings.intern
+        number = funcs.index("name", len(self._texts))
+        line, column = _place(funcs, "lineNumber", "columnNumber", FuncFlag.LINE, FuncFlag.COLUMN)
+        source, is_js = self._func_sources(), self._funcs_are_js()
+        location = funcs.index("originalLocation", self._locations.n, funcs.flagged(FuncFlag.LOCATION))
+        if self._facts.version < SWAPPED_VERSION and not self._facts.is_gecko:
+            line, column = np.where(column > 0, column, line), np.where(column > 0, line, column)
+        if (location >= 0).any():
+            has = location >= 0
+            of_location = self._location_columns()
+            source = source.copy()
+            source[has], line[has], column[has] = (values[location[has]] for values in of_location)
+        names = [self._string(i) for i in number.tolist()]
+        is_old = self._facts.version < 4 and not self._facts.is_gecko
+        if is_old:
+            names = self._old_scripts(names, is_js, source, line, column)
+        self._name_addresses(names, place)
+        name_rows = {name: intern(name or UNKNOWN) for name in set(names)}
+        used = self._frames.index("func", funcs.n)
+        rows = trace.funcs.intern_all(
+            funcs.n, name=[name_rows[name] for name in names], source=source.tolist(), line=line.tolist(),
+            column=column.tolist(), is_js=is_js.tolist(), kind=intern("function"),
+        )  # fmt: skip
+        unknown = trace.funcs.intern(name=intern(UNKNOWN), kind=intern("function"))
+        return np.append(np.array([*rows, unknown], np.int32)[used], np.int32(unknown))
+
+    def _old_scripts(self, names: list[str], is_js: Array, source: Array, line: Array, column: Array) -> list[str]:
+        """Returns the names without the places that follow them."""
+        found = list(names)
+        for nth in np.flatnonzero(is_js & (source < 0)).tolist():
+            if place := OLD_SCRIPT.fullmatch(names[nth]):
+                found[nth], source[nth] = place[1], self._add_source(place[2])
+                line[nth], column[nth] = int(place[3]), int(place[4] or 0)
+        return found
+
+    def _name_addresses(self, names: list[str], place: tuple[Array, Array, Array]) -> None:
+        """Names functions that are only addresses after their library, as libc.so.6+0x1234."""
+        lib, address, symbol = place
+        func = self._frames.index("func", self._funcs.n)
+        of_symbol = np.append(self._symbols.ints("address", 0), -1)
+        placed = np.flatnonzero((lib >= 0) & (func >= 0))[::-1]
+        first = np.full(self._funcs.n, -1)
+        first[func[placed]] = placed
+        own = self._funcs.ints("address") if "address" in self._funcs else np.full(self._funcs.n, -1)
+        for nth, name in enumerate(names):
+            frame = int(first[nth])
+            if frame >= 0 and name.startswith("0x") and ADDRESS.fullmatch(name):
+                known = (int(own[nth]), int(of_symbol[symbol[frame]]), int(address[frame]))
+                begin = next(one for one in known if one >= 0)
+                library = self._trace.strings[int(self._trace.libs["name"][self._lib_rows[lib[frame]]])]
+                names[nth] = f"{library}+{begin:#x}"
+
+    # ------------------------------------------------------------ sources, libraries, symbols
+
+    def _sources(self) -> Array:
+        """Returns the trace's source of each row of the profile's and, behind them, none."""
+        table = self._columns("sources")
+        names, contents = table.index("filename", len(self._texts)).tolist(), table.values("content")
+        rows = [
+            self._add_source(self._string(name), content if isinstance(content, str) else None)
+            for name, content in zip(names, contents, strict=True)
+        ]
+        return np.array([*rows, -1], np.int32)
+
+    def _add_source(self, path: str, text: str | None = None) -> int:
+        if not path and text is None:
+            return -1
+        trace = self._trace
+        return trace.sources.intern(
+            path=trace.strings.intern(path), text=-1 if text is None else trace.texts.intern(text)
+        )
+
+    def _symbol_rows(self) -> Array:
+        table, intern = self._symbols, self._trace.strings.intern
+        lib, address = table.index("libIndex", len(self._libs)), table.ints("address")
+        names = [intern(self._string(i)) for i in table.index("name", len(self._texts)).tolist()]
+        rows = self._trace.symbols.intern_all(
+            table.n, lib=self._lib_rows[lib].tolist(), name=names, address=np.maximum(address, 0).tolist(),
+            size=np.maximum(table.ints("functionSize", 0), 0).tolist(),
+        )  # fmt: skip
+        return np.array([*rows, -1], np.int32)
+
+
+def _place(table: Columns, line: str, column: str, has_line: int, has_column: int) -> tuple[Array, Array]:
+    """Returns line and column of each row, 0 is unknown. has_line, has_column: the flags that say that there is one."""
+    found = []
+    for name, flag in ((line, has_line), (column, has_column)):
+        values, used = np.clip(table.ints(name, 0), 0, MAX_LINE), table.flagged(flag)
+        found.append(values if used is None else np.where(used, values, 0))
+    return found[0], found[1]
+
+
+def _add_lib(trace: TraceBuilder, lib: Any) -> int:
+    held = lib if isinstance(lib, dict) else {}
+
+    def text(*names: str) -> str:
+        return next((held[name] for name in names if isinstance(held.get(name), str)), "")
+
+    intern = trace.strings.intern
+    name = text("debugName", "name", "pdbName").replace("\\", "/").rpartition("/")[2]
+    code_id = text("codeId")
+    return trace.libs.intern(
+        name=intern(text("name").replace("\\", "/").rpartition("/")[2] or name or "[unknown library]"),
+        debug_id=intern(text("breakpadId")),
+        code_id=intern(code_id) if code_id else -1,
+        arch=intern(text("arch")) if text("arch") else -1,
+    )
