@@ -40,7 +40,8 @@ class ImporterModule(Protocol):
 
 class Importer(NamedTuple):
     """An input format. imported: imports the package; finds_symbols: whether it asks ImportContext.find_symbols: its
-    recordings name libraries, by build id. Others have their names inside, or need the program itself."""
+    recordings name libraries, by build id. Others have their names inside, or need the program itself; viewer: the name
+    of the exporter whose viewer shows such a file as it is."""
 
     name: str
     title: str
@@ -48,6 +49,7 @@ class Importer(NamedTuple):
     example: str
     imported: Callable[[], ImporterModule]
     finds_symbols: bool = False
+    viewer: str = ""
 
     @property
     def module(self) -> ImporterModule:
@@ -179,7 +181,7 @@ IMPORTERS = (
     ),
     Importer(
         "firefox", "profiles of the Firefox Profiler: processed up to version 75 (JSON, JSLB), Gecko versions 3 to 36",
-        (".json", ".jslb"), "profile.json.gz", _firefox_profile,
+        (".json", ".jslb"), "profile.json.gz", _firefox_profile, viewer="firefox",
     ),
 )  # fmt: skip
 

@@ -8,24 +8,13 @@ from typing import Any
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.importers.firefox.document import Lazy, root_of
+from traceferry.importers.firefox.document import Lazy, Members, Part, root_of
 from traceferry.importers.firefox.gecko import thread_columns
 from traceferry.importers.firefox.layout import NEWEST_GECKO, NEWEST_PROCESSED, OLDEST_GECKO, UNUSED_OF_PROFILE
 
-Members = dict[str, Any]
 MAX_PROCESSES = 4096
 OLD = "Gecko profiles before version 3 (2016) are not read"
 TABLES = ("stackTable", "frameTable", "funcTable", "samples", "markers")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A process of a Gecko profile, or the whole of a processed one. meta: of it; libs: of it; shift_ms: to be added to
-    its times."""
-
-    meta: Members
-    libs: list[Any]
-    shift_ms: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from traceferry.files.source import Source
 from traceferry.importers.firefox.jslb import Slabs
 from traceferry.importers.firefox.layout import JSLB_MAGIC, SLAB
 
+Members = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Lazy:
@@ -74,6 +76,16 @@ class Lazy:
         text, at = self.slabs.text(self.text.parsed(members[SLAB]))
         # White space may stand before it.
         return Lazy(text, at, self.name, self.slabs)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A process of a Gecko profile, or the whole of a processed one. meta: of it; libs: of it; shift_ms: to be added to
+    its times."""
+
+    meta: Members
+    libs: list[Any]
+    shift_ms: float = 0.0
 
 
 def root_of(source: Source) -> Lazy:

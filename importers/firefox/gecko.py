@@ -6,12 +6,10 @@ Source: docs-developer/gecko-profile-format.md and src/profile-logic/process-pro
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceferry.importers.firefox.columns import rows_to_columns
-
-if TYPE_CHECKING:
-    from traceferry.importers.firefox.decode import Part
+from traceferry.importers.firefox.document import Part
 
 # "0x7fff1234"
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")

@@ -26,7 +26,7 @@ SLAB_DTYPES = ("i1", "u1", "<i2", "<u2", "<i4", "<u4", "<f4", "<f8", "<i8", "<u8
 
 
 class FrameFlag(IntFlag):
-    """Which columns of a frame count, from version 71 on."""
+    """The columns of a frame that count, from version 71 on."""
 
     INLINED = 1
     ADDRESS = 2
@@ -38,7 +38,7 @@ class FrameFlag(IntFlag):
 
 
 class FuncFlag(IntFlag):
-    """Which columns of a function count, from version 75 on."""
+    """The columns of a function that count, from version 75 on."""
 
     IS_JS = 1
     RELEVANT_FOR_JS = 2
@@ -50,7 +50,7 @@ class FuncFlag(IntFlag):
 
 
 class Phase(IntEnum):
-    """What a marker's times are, from version 30 on."""
+    """The meaning of a marker's times, from version 30 on."""
 
     INSTANT = 0
     INTERVAL = 1

@@ -15,7 +15,8 @@ from traceferry.importers.firefox.attributes import attributes_of, producer_of
 from traceferry.importers.firefox.categories import Categories
 from traceferry.importers.firefox.columns import BadRows, text_of
 from traceferry.importers.firefox.counters import read_counters
-from traceferry.importers.firefox.decode import Part, Profile
+from traceferry.importers.firefox.decode import Profile
+from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
 from traceferry.importers.firefox.marker_types import MarkerTypes
 from traceferry.importers.firefox.tables import Facts, Stacks, add_tables, texts_of
@@ -40,9 +41,9 @@ def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder) -> None:
 
 
 class _Survey(NamedTuple):
-    """What is known of a thread without its tables. number: in the profile; part: of the process; stacks: the trace's;
-    span: the first and last time of what is in it, None if there is none; first_object: the number before those of its
-    objects; n_records: how much it holds."""
+    """The facts of a thread that are kept without its tables. number: in the profile; part: of the process; stacks: the
+    trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
+    first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples."""
 
     number: int
     part: Part

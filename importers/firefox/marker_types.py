@@ -36,8 +36,8 @@ MAX_TEXT = 1 << 16
 
 @dataclass
 class _Found:
-    """What the markers of a type have. keys: of how many rows; kinds: the Python types of values of keys without a
-    schema; texts: string indices are those of a schema."""
+    """The contents of a type's markers. n: how many there are; is_named_apart: some have other names than the type;
+    keys: of the data, with how many markers have them; kinds: the Python types of values without a schema."""
 
     n: int = 0
     is_named_apart: bool = False

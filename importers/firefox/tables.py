@@ -27,7 +27,7 @@ Members = dict[str, Any]
 
 
 class Facts(NamedTuple):
-    """What tables are read with. version: of the profile; is_gecko: a Gecko one."""
+    """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one."""
 
     trace: TraceBuilder
     version: int

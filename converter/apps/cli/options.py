@@ -29,7 +29,7 @@ FAILED = 2  # nothing was written
 
 HELP_WIDTH = 78
 # Of the formats, for --help: a recording of samples or code, and one of calls with its program.
-RECORDING, PROGRAM = (registry.IMPORTERS[nth].example for nth in (1, -1))
+RECORDING, PROGRAM = (registry.IMPORTERS[nth].example for nth in (1, 3))
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 Number = TypeVar("Number", int, float)

@@ -110,7 +110,9 @@ class _Recordings:
         arguments.inputs = [readable_again(path, folder) for path in arguments.inputs]
         self._arguments = arguments
         first = arguments.inputs[0]
-        self._is_converted = len(arguments.inputs) == 1 and not arguments.format and not is_recording(first)
+        self._is_converted = (
+            len(arguments.inputs) == 1 and not arguments.format and not is_recording(first, arguments.viewer)
+        )
         if self._is_converted:
             _refuse_selection(arguments)
         wanted = arguments.viewer or ("" if self._is_converted else VIEWERS[0])

@@ -69,14 +69,17 @@ def title_of(inputs: Sequence[str]) -> str:
 # ---------------------------------------------------------------- files that were converted before
 
 
-def is_recording(path: str) -> bool:
-    """Whether an importer knows the file, or folder. Raises UsageError if it cannot be read."""
+def is_recording(path: str, viewer: str = "") -> bool:
+    """Whether an importer knows the file, or folder, and no viewer shows it as it is: a viewer's own file is one only
+    for the other viewer. Raises UsageError if it cannot be read."""
     if os.path.isdir(path):
         return True
     head = Source(path, memoryview(_head(path)))
-    return is_pack(head.data) or any(
-        importer.module.sniff(head.data[: registry.HEAD_SIZE]) for importer in registry.IMPORTERS
-    )
+    if is_pack(head.data):
+        return True
+    found = next((one for one in registry.IMPORTERS if one.module.sniff(head.data[: registry.HEAD_SIZE])), None)
+    found = found or next((one for one in registry.IMPORTERS if one.module.sniff(head.data)), None)
+    return found is not None and (not found.viewer or (viewer or found.viewer) != found.viewer)
 
 
 def viewer_of_file(path: str) -> Viewer:
