@@ -53,7 +53,7 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
     ]
     return {
         "made_by": f"traceferry {version('traceferry')}",
-        "model": figures.samples_model(comparison),
+        "model": " ".join([figures.samples_model(comparison), *(f"Note: {note}." for note in comparison.notes)]),
         **{key: found[key] for key in ("verdict", "base", "new", "tiers", "sample_ns")},
         "tables": tables,
         "joined": tree.n_joined,

@@ -17,9 +17,10 @@ from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.model import Array
 
 Key = tuple[Any, ...]
-# samples: drawn at random; measured: vary from run to run; exact: the same in every run of a deterministic program.
-Model = Literal["samples", "measured", "exact"]
-Unit = Literal["samples", "ns", "bytes", "count"]
+# samples: drawn at random; weights: of samples that are; measured: vary from run to run; exact: the same in every run
+# of a deterministic program; ratio: of two of these.
+Model = Literal["samples", "weights", "measured", "exact", "ratio"]
+Unit = Literal["samples", "ns", "bytes", "count", "ratio"]
 STATISTICS = ("count", "sum", "p50", "p99", "max")
 
 
@@ -27,7 +28,9 @@ STATISTICS = ("count", "sum", "p50", "p99", "max")
 class Amounts:
     """name: as gates have it; of: what it is of; is_shared: whether the rows add up to the runs' wholes; keys: (name,
     file, line, kind) of functions, else (name,); values: float64 [rows, runs], the base's runs first; counts: as these,
-    how many things each of them is of, as the calls that took a time."""
+    how many things each of them is of, as the calls that took a time; part_of: the name of the table to whose wholes
+    this one's rows add up, "" is its own; per_sample: float64 [runs], of weights, what a sample weighs; is_time:
+    whether a slower machine has more of it, so that it is brought to the level of its functions."""
 
     name: str
     title: str
@@ -37,6 +40,18 @@ class Amounts:
     values: Array
     counts: Array
     is_shared: bool = False
+    part_of: str = ""
+    per_sample: Array | None = None
+    is_time: bool = False
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.model in ("samples", "weights")
+
+    @property
+    def rates(self) -> Array:
+        """float64 [runs]: how many times as many samples as in a usual run are of the same weight."""
+        return np.ones(self.values.shape[1]) if self.per_sample is None else self.per_sample.mean() / self.per_sample
 
 
 class Metric(NamedTuple):
@@ -161,6 +176,7 @@ class Sides:
         return Amounts(
             metric.name, metric.title, metric.unit, metric.model, tuple(keys[i] for i in order),
             values[order, :, 0], values[order, :, 1], is_shared=metric.name == "self",
+            part_of="self" if metric.name == "total" else "", is_time=metric.name in ("self", "total"),
         )  # fmt: skip
 
     def _key(self, nth: int, kind: str, key: Key) -> Key:

@@ -29,6 +29,7 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> Json:
         "new": [_run(run) for run in comparison.new],
         "tests": comparison.n_tests,
         "sample_ns": comparison.sample_ns or None,
+        "notes": list(comparison.notes),
         "whole": _table(comparison.whole),
         "tables": [_table(table) for table in comparison.tables],
         "tiers": [

@@ -10,11 +10,12 @@ import numpy as np
 
 from traceferry.analysis.compare import chance, power, statistics
 from traceferry.analysis.compare.amounts import Amounts, LastTier, Sides, Unit
+from traceferry.analysis.compare.events import WHOLES, Events
 from traceferry.analysis.compare.factors import Factors, Method, factors_of, lengths_of
 from traceferry.analysis.compare.level import Level, at_level, level_of
 from traceferry.analysis.compare.matching import Renames
 from traceferry.analysis.compare.runs import Run
-from traceferry.analysis.compare.statistics import sides_of
+from traceferry.analysis.compare.statistics import reach_of, sides_of
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 from traceferry.model import Array
@@ -32,18 +33,22 @@ FEWEST_TO_JUDGE_A_RUN = 4
 DETERMINISTIC = 0.9
 # Equal shares of wholes of different size differ by so much of themselves at most.
 ROUNDING = 1e-12
+# Ratios are numbers of this, where a measured amount is a number of its unit.
+RESOLUTION = 1e-6
 
 
 @dataclass(frozen=True)
 class Options:
     """alpha: the false discovery rate up to which a change is significant; margin: changes within which rows are the
-    same, as part of one; method: how runs are brought to one level; leaves_out_disturbed: compares without them."""
+    same, as part of one; method: how runs are brought to one level; leaves_out_disturbed: compares without them;
+    events: those that are compared however many there are."""
 
     alpha: float = 0.01
     margin: float = 0.05
     method: Method = "typical"
     leaves_out_disturbed: bool = False
     renames: Renames = field(default_factory=Renames)
+    events: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Row:
     change: as part of the base, None where the base has nothing; low, high: its interval of confidence of 95 %, None
     where all runs of each side agree or nothing is known; p, q: None without a test, q corrected for their number;
     within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do; is_level_open: of
-    "unknown", that the other functions are too few or too small to tell a slower machine from a slower function."""
+    "unknown", that the other functions are too few or too small to tell a slower machine from a slower function; reach:
+    of ratios, the interval of 95 % of the new side's own, None where nothing is known."""
 
     key: Key
     base: float
@@ -68,6 +74,7 @@ class Row:
     runs: int | None = None
     is_exact: bool = False
     is_level_open: bool = False
+    reach: tuple[float, float] | None = None
 
     @property
     def name(self) -> str:
@@ -147,7 +154,8 @@ class RunFacts:
 @dataclass(frozen=True)
 class Comparison:
     """tiers: functions that end in one tier in all runs of the base and in another in all of the new side;
-    tiers_changed: whether so many of them are more than chance."""
+    tiers_changed: whether so many of them are more than chance; notes: sentences on what is not compared, or differs in
+    how it was recorded."""
 
     base: tuple[RunFacts, ...]
     new: tuple[RunFacts, ...]
@@ -157,6 +165,11 @@ class Comparison:
     tiers_changed: bool
     options: Options
     sides: Sides
+    events: Events
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.events.notes
 
     @property
     def sample_ns(self) -> float:
@@ -167,7 +180,7 @@ class Comparison:
     def share_of(self, table: Compared, row: Row) -> float | None:
         """Returns a row's part of the whole time or samples, in the side that has more of it; None where rows are not
         of these."""
-        whole = self.whole_of(table) if table.name in ("self", "total") else None
+        whole = self.whole_of(table) if table.amounts.is_shared or table.amounts.part_of else None
         if whole is None or not all(whole):
             return None
         return max(row.base / whole[0], row.new / whole[1])
@@ -175,11 +188,17 @@ class Comparison:
     def whole_of(self, table: Compared) -> tuple[float, float] | None:
         """Returns what the rows of a table are parts of, in base and new; None where they do not add up, as
         percentiles."""
-        if table is self.whole or table.name.partition(".")[2] in ("p50", "p99", "max"):
+        amounts = table.amounts
+        if (
+            table is self.whole
+            or amounts.model == "ratio"
+            or table.name == WHOLES
+            or table.name.partition(".")[2] in ("p50", "p99", "max")
+        ):
             return None
-        same = next((t for t in self.tables if t.name == "self" and t.amounts.unit == table.amounts.unit), None)
-        if table.name == "total" and same:
-            return same.whole
+        if amounts.part_of:
+            same = (t for t in self.tables if t.name == amounts.part_of and t.amounts.unit == amounts.unit)
+            return next((t.whole for t in same), None)
         return sum(row.base for row in table.rows), sum(row.new for row in table.rows)
 
     @property
@@ -208,14 +227,15 @@ def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = N
         if all(kept) and [len(s) for s in kept] != [len(base), len(new)]:
             sides = Sides(kept[0], kept[1], options.renames)
             facts = [tuple(replace(f, left_out=bool(f.disturbed)) for f in of_side) for of_side in facts]
-    tables = list(sides.tables())
+    events = Events.of(sides, options.events)
+    tables = [*sides.tables(), *events.tables()]
     if not tables:
         raise UsageError("nothing to compare: the recordings have no calls, samples, allocations, events or code")
     if not any(all(side.any() for side in sides_of(table.values, len(sides.base))) for table in tables):
         raise UsageError("nothing to compare: what one side has, as calls or samples, the other has none of")
     compared = _tested(_measured(tables, sides, options), len(sides.base), options)
     whole, tiers = _whole(sides, options), _tiers(sides, options.alpha)
-    return Comparison(facts[0], facts[1], whole, compared, *tiers, options, sides)
+    return Comparison(facts[0], facts[1], whole, compared, *tiers, options, sides, events)
 
 
 def _whole(sides: Sides, options: Options) -> Compared:
@@ -250,19 +270,22 @@ def _tiers(sides: Sides, alpha: float) -> tuple[tuple[LastTier, ...], bool]:
 
 
 def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list[_Measured]:
-    """Returns the tables without rows, and by how much their rows changed. Times and samples are at the level of their
-    own self times; exact amounts and events are as recorded, or, if so asked, shares of their whole."""
+    """Returns the tables without rows, and by how much their rows changed. Times, samples and cycles are at the level
+    of their own self times; other amounts, ratios and events are as recorded, or, if so asked, shares of their
+    whole."""
     n_base = len(sides.base)
-    levels: dict[str, tuple[Factors, Level | None]] = {}
+    levels: dict[tuple[str, Unit], tuple[Factors, Level | None]] = {}
     found: list[_Measured] = []
     for table in tables:
-        if table.name in ("self", "total"):
-            same = next(t for t in tables if t.name == "self" and t.unit == table.unit)
-            if table.unit not in levels:
-                levels[table.unit] = _level(same, sides, options)
-            factors, level = levels[table.unit]
+        if table.is_time:
+            key = table.part_of or table.name, table.unit
+            same = next(t for t in tables if (t.name, t.unit) == key)
+            if key not in levels:
+                levels[key] = _level(same, sides, options)
+            factors, level = levels[key]
         else:
-            method: Method = "whole" if options.method == "whole" and table.model == "exact" else "none"
+            is_shared = table.model in ("exact", "weights")
+            method: Method = "whole" if options.method == "whole" and is_shared else "none"
             factors, level = factors_of(table.values, n_base, method, False), None
         compared, effects = Compared(table, factors), _effects(table, n_base, factors)
         if level is not None:
@@ -279,7 +302,8 @@ def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Lev
     n_base = len(sides.base)
     # Where runs have more samples of the same time, that is no change.
     rates = sides.sample_rates(table.unit)
-    factors = factors_of(table.values / rates, n_base, options.method, table.model == "samples")
+    values = table.values if table.per_sample is None else table.values / table.per_sample.mean()
+    factors = factors_of(values / rates, n_base, options.method, table.is_sampled)
     factors = Factors(factors.of_run * rates, factors.method)
     if options.method != "typical":
         return factors, None
@@ -291,7 +315,7 @@ def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Lev
 
 def _facts(sides: Sides) -> list[tuple[RunFacts, ...]]:
     """Returns the facts of the base's runs, and of those of the new side."""
-    tables = [table for table in sides.tables() if table.is_shared]
+    tables = [table for table in sides.tables() if table.name == "self"]
     n_base = len(sides.base)
     factors = lengths = np.ones(len(sides.runs))
     if tables:
@@ -330,15 +354,29 @@ def _disturbance(nth: int, lengths: Array, lost: Array) -> str:
 
 
 def _effects(table: Amounts, n_base: int, factors: Factors) -> statistics.Effects:
-    if table.model == "samples":
-        effect = statistics.of_counts(table.values, n_base, factors)
-        few = table.values.sum(axis=1) < FEWEST_SAMPLES
+    if table.is_sampled or table.model == "ratio":
+        effect = _effects_of_weights(table, n_base, factors)
+        few = table.counts.sum(axis=1) < FEWEST_SAMPLES
         return replace(effect, p=np.where(few, np.nan, effect.p))
     effect = statistics.of_amounts(table.values, n_base, factors, table.counts)
     if table.model == "exact" and factors.method == "whole":
         is_equal = np.isclose(effect.new, effect.base, rtol=ROUNDING, atol=0)
         return replace(effect, new=np.where(is_equal, effect.base, effect.new))
     return effect
+
+
+def _effects_of_weights(table: Amounts, n_base: int, factors: Factors) -> statistics.Effects:
+    """Samples are counts. What they weigh is as many counts as samples of equal weight would vary as much. Ratios are
+    measured, with the noise of the samples of which they are."""
+    if table.model == "ratio":
+        effect = statistics.of_amounts(table.values / RESOLUTION, n_base, factors, table.counts)
+        return replace(effect, base=effect.base * RESOLUTION, new=effect.new * RESOLUTION)
+    if table.per_sample is None:
+        return statistics.of_counts(table.values, n_base, factors)
+    by_count = replace(factors, of_run=factors.of_run * table.rates)
+    effect = statistics.of_counts(table.values / table.per_sample, n_base, by_count)
+    usual = float(table.per_sample.mean())
+    return replace(effect, base=effect.base * usual, new=effect.new * usual)
 
 
 @dataclass(frozen=True)
@@ -361,7 +399,7 @@ def _tests(table: Amounts, effect: statistics.Effects, n_base: int, alpha: float
     one_sided = ~(table.values[:, :n_base].any(axis=1) & table.values[:, n_base:].any(axis=1))
     hidden, n_alike = chance.presence(table.counts, n_base)
     runs = np.where(one_sided, chance.runs_for_presence(n_alike, alpha), np.nan)
-    if table.model == "samples":
+    if table.is_sampled:
         return _Tests(p, hidden, runs)
     # What is the same in all runs of a side has no variance of its own.
     agreement = chance.Agreement(table.values, table.counts, n_base)
@@ -426,6 +464,7 @@ def _row(
 
     base, new, values = float(effect.base[nth]), float(effect.new[nth]), table.values[nth]
     p, rate, within, runs, is_open = at(effect.p), at(q), None, None, False
+    n_new = len(values) - n_base
     change = low = high = None
     if base > 0:
         is_tested = p is not None and new > 0 and not is_exact
@@ -446,8 +485,17 @@ def _row(
         runs = int(needed)
     return Row(
         table.keys[nth], base, new, tuple(values.tolist()), verdict, change, low, high, p, rate, within, runs, is_exact,
-        is_open,
+        is_open, _own_reach(effect, nth, n_new) if table.model == "ratio" and has_several else None,
     )  # fmt: skip
+
+
+def _own_reach(effect: statistics.Effects, nth: int, n_new: int) -> tuple[float, float] | None:
+    """Returns the interval of confidence of what the new side has, by how much runs vary."""
+    if not np.isfinite(effect.variance[nth]):
+        return None
+    reach = float(reach_of(effect.freedom[nth : nth + 1])[0]) * float(np.sqrt(effect.variance[nth] / n_new))
+    new = float(effect.new[nth])
+    return new * float(np.exp(-reach)), new * float(np.exp(reach))
 
 
 def _plain(base: float, new: float, unit: Unit) -> Verdict:

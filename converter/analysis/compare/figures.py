@@ -17,6 +17,8 @@ def amount(value: float, unit: Unit) -> str:
         return (MINUS if value < 0 else "") + format_duration(limited(round(abs(value))))
     if unit == "bytes":
         return _size(value)
+    if unit == "ratio":
+        return f"{value:.3g}"
     return f"{value:.0f}" if abs(value - round(value)) < 1e-9 or abs(value) >= 1000 else f"{value:.1f}"
 
 

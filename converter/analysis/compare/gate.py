@@ -2,10 +2,14 @@
 
     expression := metric [ "(" quoted name ")" ] relation threshold
     metric     := word [ "." statistic ]        self, total, calls, allocated_bytes, gc_pause.p99 ...
+                | event [ "." ( "self" | "total" ) ]    cache-misses, cycles:u.total, 'syscalls:sys_enter_read'
+                | ratio                                 ipc, 'branch-misses rate'
+    event, ratio := word | quoted name
     relation   := ">" | ">=" | "<" | "<="
     threshold  := number [ "%" | "ns" | "us" | "ms" | "s" | "B" | "kB" | "MB" | "GB" ]
 
-A name may hold * for any text. Without a name, every row of the metric is held to the threshold.
+A name may hold * for any text. Without a name, every row of the metric is held to the threshold; of a ratio, that of
+all functions together. The threshold is a change; of a ratio, a plain number is what the new side must not have.
 
 A gate that names one row is undecided where that row's change may be beyond the threshold. Without a name, or with
 a *, what is uncertain counts only if it could make the whole larger or smaller by WORTH, or by a threshold below that:
@@ -25,10 +29,13 @@ from typing import Literal
 from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.amounts import METRICS, METRICS_OF_THREADS, STATISTICS
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
+from traceferry.analysis.compare.events import ALL
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 NAMES = ("time", *dict.fromkeys(metric.name for metric in (*METRICS, *METRICS_OF_THREADS)))
+# Of events that are weights of functions.
+WEIGHED = ("self", "total")
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
@@ -37,6 +44,11 @@ UNITS: dict[str, tuple[str, float]] = {
     "ns": ("ns", 1.0), "us": ("ns", 1e3), "ms": ("ns", 1e6), "s": ("ns", 1e9),
     "B": ("bytes", 1.0), "kB": ("bytes", 1e3), "MB": ("bytes", 1e6), "GB": ("bytes", 1e9),
 }  # fmt: skip
+# What people call ratios.
+ALIASES = {"ipc": "instructions per cycle"}
+QUOTED = r"'[^']*'|\"[^\"]*\""
+# A word that is as like one of NAMES as this is misspelt.
+MISSPELT = 0.75
 # So much of the whole is worth a word, where nothing is named.
 WORTH = 0.01
 # So many names are told where none matches.
@@ -46,8 +58,9 @@ MOST_REASONS = 20
 
 @dataclass(frozen=True)
 class Gate:
-    """metric: one of NAMES, or the words of a kind of event; statistic: "" or one of STATISTICS; name: "" is every
-    row; threshold: a part of the base if unit is "%", else in ns, bytes or a number."""
+    """metric: one of NAMES, an event or ratio, or the words of a kind of event; statistic: "", "self" or "total" of an
+    event that is a weight, or one of STATISTICS; name: "" is every row; threshold: a part of the base if unit is "%",
+    else in ns, bytes or a number."""
 
     text: str
     metric: str
@@ -64,7 +77,14 @@ class Gate:
     @property
     def table(self) -> str:
         """The name of the tables it is about."""
-        return f"event.{self.statistic}" if self.statistic else self.metric
+        if self.is_of_kind:
+            return f"event.{self.statistic}"
+        return f"{self.metric}.total" if self.statistic == "total" else self.metric
+
+    @property
+    def is_of_kind(self) -> bool:
+        """Whether it is about a kind of events with a statistic."""
+        return self.statistic in STATISTICS
 
 
 @dataclass(frozen=True)
@@ -112,21 +132,22 @@ class _Text:
 def parse(text: str) -> Gate:
     """Raises UsageError that points at the first character that is wrong."""
     rest = _Text(text)
-    metric, start = rest.expect(r"[A-Za-z_][\w-]*", "a metric, as self, total, calls or gc_pause.p99"), rest.began
-    statistic = ""
+    metric = rest.expect(rf"[A-Za-z_][\w:/-]*|{QUOTED}", "a metric, as self, total or gc_pause.p99")
+    start, is_quoted, statistic = rest.began, metric[0] in "'\"", ""
+    metric = metric[1:-1] if is_quoted else ALIASES.get(metric, metric)
     if rest.matched(r"\."):
         at = rest.at
         statistic = rest.matched(r"\w*") or ""
-        if statistic not in STATISTICS:
-            raise rest.error(f"{statistic!r} is not one of {', '.join(STATISTICS)}", at)
+        if statistic not in (*STATISTICS, *WEIGHED):
+            raise rest.error(f"{statistic!r} is not one of {', '.join([*STATISTICS, *WEIGHED])}", at)
         if metric in NAMES:
             raise rest.error(f"{metric} has no {statistic}", start)
-    elif metric not in NAMES:
-        known = f"{', '.join(NAMES)}, or a kind of event with a statistic, as {metric}.sum"
+    elif not is_quoted and metric not in NAMES and _is_misspelt(metric):
+        known = f"{', '.join(NAMES)}, an event or ratio in quotes, or a kind of event with a statistic, as {metric}.sum"
         raise rest.error(f"unknown metric {metric!r}; known: {known}", start)
     name = ""
     if rest.matched(r"\("):
-        name = rest.expect(r"'[^']*'|\"[^\"]*\"", "a name in quotes, as total('main')")[1:-1]
+        name = rest.expect(QUOTED, "a name in quotes, as total('main')")[1:-1]
         rest.expect(r"\)", ")")
         if not name:
             raise rest.error("the name is empty", rest.at - 3)
@@ -138,6 +159,11 @@ def parse(text: str) -> Gate:
     rest.expect(r"\Z", "nothing more")
     kind, factor = UNITS.get(unit, ("", 1.0))
     return Gate(text, metric, statistic, name, relation, float(number) * factor, kind)
+
+
+def _is_misspelt(metric: str) -> bool:
+    """Whether it is like one of NAMES, and no event: most of these have what names do not have."""
+    return metric.isidentifier() and bool(difflib.get_close_matches(metric, NAMES, 1, MISSPELT))
 
 
 # ---------------------------------------------------------------- its meaning
@@ -152,7 +178,7 @@ def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
             raise UsageError(f"--fail-on {gate.text!r}: {_nothing_of(gate, comparison)}")
         return Outcome(gate, "undecided", (f"no run has {gate.words} of {gate.name}",))
     _check_unit(gate, {id(table): table for table, _ in rows}.values(), comparison)
-    breaches = [of for of in rows if of[1].is_changed and _is_beyond(gate, *of, comparison)]
+    breaches = [of for of in rows if _is_breach(gate, *of, comparison)]
     breaches.sort(key=lambda of: -abs(of[1].difference))
     if breaches:
         return Outcome(gate, "failed", _first([_reason(gate, *of, comparison) for of in breaches]))
@@ -170,7 +196,7 @@ def _first(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _is_known(gate: Gate, comparison: Comparison) -> bool:
     """Whether there is the metric, and the name elsewhere: a function without samples of its own has callees."""
-    if gate.statistic or not gate.name or not comparison.tables_named(gate.metric):
+    if gate.is_of_kind or not gate.name or not _tables(gate, comparison):
         return False
     return any(_is_named(row.name, gate.name) for table in comparison.tables for row in table.rows)
 
@@ -178,17 +204,19 @@ def _is_known(gate: Gate, comparison: Comparison) -> bool:
 def _nothing_of(gate: Gate, comparison: Comparison) -> str:
     """Returns a sentence on what there is instead."""
     tables = [table for table in (comparison.whole, *comparison.tables) if table.rows]
-    if not gate.statistic and not comparison.tables_named(gate.metric):
-        known = dict.fromkeys(table.name for table in tables if not table.name.startswith("event."))
-        return f"neither side has {gate.metric}; they have {', '.join([*known, *_kinds(tables, '')])}"
-    if gate.statistic:
+    if not gate.is_of_kind and not _tables(gate, comparison):
+        known = dict.fromkeys(map(_quoted, (t.name for t in tables if not t.name.startswith("event."))))
+        said = [note for note in comparison.notes if gate.metric in note]
+        there = f"neither side has {gate.words}; they have {', '.join([*known, *_kinds(tables, '')])}"
+        return "; ".join([*said, there])
+    if gate.is_of_kind:
         known = dict.fromkeys(_kinds(tables, gate.statistic))
         if not gate.name or not any(kind.startswith(f"{gate.metric}.") for kind in known):
             there = f"they have {', '.join(known)}" if known else "they have no events with that"
             return f"neither side has {gate.words}; {there}"
-    rows = (row for table in comparison.tables_named(gate.table) for row in table.rows)
+    rows = (row for table in _tables(gate, comparison) for row in table.rows)
     names = [row.name for row in sorted(rows, key=lambda row: (-max(row.base, row.new), row.name))]
-    if gate.statistic:
+    if gate.is_of_kind:
         names = [
             group for kind, colon, group in (name.partition(": ") for name in names) if colon and _is_of(kind, gate)
         ]
@@ -217,11 +245,30 @@ def _near(wanted: str, names: Sequence[str]) -> list[str]:
 
 
 def _rows(gate: Gate, comparison: Comparison) -> list[tuple[Compared, Row]]:
-    def is_meant(name: str) -> bool:
-        return _is_kind(name, gate) if gate.statistic else not gate.name or _is_named(name, gate.name)
+    def is_meant(table: Compared, name: str) -> bool:
+        if gate.is_of_kind:
+            return _is_kind(name, gate)
+        if table.amounts.model == "ratio" and not gate.name:
+            return name == ALL[0]
+        return not gate.name or _is_named(name, gate.name)
 
-    tables = comparison.tables_named(gate.table)
-    return [(table, row) for table in tables for row in table.rows if is_meant(row.name)]
+    tables = _tables(gate, comparison)
+    return [(table, row) for table in tables for row in table.rows if is_meant(table, row.name)]
+
+
+def _tables(gate: Gate, comparison: Comparison) -> list[Compared]:
+    """The tables that it is about. What samples of the main event have are samples."""
+    found = comparison.tables_named(gate.table)
+    if not found and gate.metric == comparison.events.main and not gate.is_of_kind:
+        tables = comparison.tables_named(gate.statistic or "self")
+        return [table for table in tables if table.amounts.unit == "samples"]
+    return found
+
+
+def _quoted(name: str) -> str:
+    """Returns a metric as an expression has it."""
+    metric, dot, statistic = name.rpartition(".") if name.endswith(".total") else (name, "", "")
+    return name if re.fullmatch(r"[A-Za-z_][\w:/-]*", metric) else f"'{metric}'{dot}{statistic}"
 
 
 def slug(words: str) -> str:
@@ -245,6 +292,19 @@ def _is_named(name: str, wanted: str) -> bool:
     return name == wanted or ("*" in wanted and fnmatch.fnmatchcase(name, wanted.replace("[", "[[]")))
 
 
+def _is_breach(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
+    """Whether a row is beyond the threshold, and that is known."""
+    if _is_absolute(gate, table):
+        # The end of the interval that is nearer to what is allowed.
+        return row.reach is not None and RELATIONS[gate.relation](row.reach[gate.relation[0] == "<"], gate.threshold)
+    return row.is_changed and _is_beyond(gate, table, row, comparison)
+
+
+def _is_absolute(gate: Gate, table: Compared) -> bool:
+    """Whether the threshold is what the new side must not have, and no change."""
+    return table.amounts.model == "ratio" and not gate.unit
+
+
 def _is_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
     value = _value(gate, table, comparison, row.change if row.base else float("inf"), row.difference)
     return value is not None and RELATIONS[gate.relation](value, gate.threshold)
@@ -252,14 +312,20 @@ def _is_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) ->
 
 def _may_be_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
     """Nothing significant is known, and the change may be beyond the threshold, where that matters."""
+    is_named = bool(gate.name) and "*" not in gate.name
+    if _is_absolute(gate, table):
+        if row.reach is None:
+            return is_named or row.name == ALL[0]
+        return RELATIONS[gate.relation](row.reach[gate.relation[0] == ">"], gate.threshold)
     if row.is_changed or (row.is_exact and not row.differs):
         return False
     if row.differs:
         return _is_beyond(gate, table, row, comparison)
     reach = row.high if gate.relation[0] == ">" else row.low
-    is_named = bool(gate.name) and "*" not in gate.name
     whole = comparison.whole_of(table)
     worth = min(WORTH, abs(gate.threshold)) if gate.unit == "%" else WORTH
+    if table.amounts.model == "ratio" and not is_named and row.name != ALL[0]:
+        return False
     if reach is None:
         return is_named or whole is None or max(row.base, row.new) >= worth * max(whole)
     value = _value(gate, table, comparison, reach, reach * row.base)
@@ -299,6 +365,9 @@ def _known(row: Row, comparison: Comparison) -> str:
 
 def _reason(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> str:
     base, new = figures.base_and_new(row, table, comparison)
+    if _is_absolute(gate, table) and row.reach is not None:
+        low, high = (figures.amount(end, "ratio") for end in row.reach)
+        return f"{gate.words} of {row.shown}: {base} → {new} ({low} to {high})"
     change = figures.change(row) or "new"
     between = figures.interval(row)
     return f"{gate.words} of {row.shown}: {base} → {new}, {change}" + (f" ({between})" if between else "")

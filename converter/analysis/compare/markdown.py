@@ -58,6 +58,9 @@ def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield f"## {VERDICTS[verdict_of(comparison, outcomes)]}"
     yield ""
     yield figures.samples_model(comparison)
+    for note in comparison.notes:
+        yield ""
+        yield f"Note: {code(note, len(note))}"
     for outcome in outcomes:
         word = {"passed": "passed", "failed": "**failed**", "undecided": "**not decided**"}[outcome.status]
         yield ""
@@ -103,12 +106,12 @@ def _row(row: Row, table: Compared, comparison: Comparison) -> str:
     return f"| {' | '.join([code(row.name) + place, *figures.cells(row, table, comparison)])} |"
 
 
-def code(text: str) -> str:
+def code(text: str, longest: int = LONGEST_NAME) -> str:
     """A code span that shows the text and nothing else: no markup, no end of the table's cell or line."""
     plain = shown(text)
-    if len(plain) > LONGEST_NAME:
-        plain = plain[: LONGEST_NAME - 1] + "…"
-    longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
-    fence = "`" * (longest + 1)
+    if len(plain) > longest:
+        plain = plain[: longest - 1] + "…"
+    most = max((len(run) for run in re.findall(r"`+", plain)), default=0)
+    fence = "`" * (most + 1)
     pad = " " if plain[:1] in ("`", " ", "") or plain[-1:] in ("`", " ", "") else ""
     return f"{fence}{pad}{plain}{pad}{fence}".replace("|", "\\|")

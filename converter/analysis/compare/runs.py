@@ -6,12 +6,13 @@ import glob
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from traceferry.analysis.totals.collect import collect
+from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details, name_pattern
 from traceferry.analysis.totals.portable import Totals, Tree, functions_of, portable, thread_names, tree_of
 from traceferry.analysis.totals.rows import Key
-from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees
+from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees, measure_of
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import encodable
 from traceferry.model import Event, Trace, sums
@@ -22,11 +23,22 @@ LOST = ("lost_samples", "throttled", "truncated", "unfinalized")
 KERNEL = "Kernel"
 
 
+class Recorded(NamedTuple):
+    """An event of a run: how many samples it has, what they weigh together, and what one of them weighs, as far as they
+    are drawn at random: so many times less than all together, as many samples of equal weight would vary as much."""
+
+    event: Event
+    samples: int
+    weight: int
+    per_sample: float
+
+
 @dataclass(frozen=True)
 class Run:
     """One recording. trees: of each thread name, empty where no output shows them, measures being (process, thread,
     what, unit); sample_ns: how much time a sample stands for, 0 is unknown; lost: how
-    often samples were lost; in_kernel: the functions of the kernel."""
+    often samples were lost; in_kernel: the functions of the kernel; events: those that were recorded, where there are
+    several."""
 
     path: str
     totals: Totals
@@ -36,6 +48,7 @@ class Run:
     sample_ns: float
     lost: int
     in_kernel: frozenset[Key] = frozenset()
+    events: tuple[Recorded, ...] = ()
 
     @classmethod
     def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
@@ -61,6 +74,7 @@ class Run:
             float(sample_ns),
             sum(issue.count for issue in trace.report if issue.kind in LOST),
             functions_of(trace, KERNEL),
+            _recorded(collected, details),
         )
 
     @property
@@ -68,9 +82,20 @@ class Run:
         return os.path.basename(self.path)
 
 
+def _recorded(collected: Collected, details: Details) -> tuple[Recorded, ...]:
+    """Returns the events, where there are several."""
+    found = []
+    for row, squares in details.squares.items():
+        samples, weight = collected.of_events[row]
+        found.append(Recorded(collected.trace.events[row], samples, weight, squares / weight if weight else 0.0))
+    return tuple(found)
+
+
 def _measure(trace: Trace, threads: list[list[str]], series: Series) -> tuple[str, str, str, str] | None:
-    """Returns what tells a thread's amounts apart: the thread's name without numbers, and what is counted."""
-    if series.thread < 0 or series.measure not in (TIME, SAMPLES, ALLOCATED):
+    """Returns what tells a thread's amounts apart: the thread's name without numbers, and what is counted. What the
+    samples of the first event weigh is left out: they are counted."""
+    of_events = (measure_of(event) for event in trace.events[1:])
+    if series.thread < 0 or series.measure not in (TIME, SAMPLES, ALLOCATED, *of_events):
         return None
     process, thread = name_pattern(trace.processes[series.process].name), threads[series.process][series.thread]
     return process, thread, series.measure.name, series.measure.unit

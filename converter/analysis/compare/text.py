@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
+from traceferry.analysis.compare.events import WHOLES
 from traceferry.analysis.compare.gate import Outcome
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration
@@ -17,6 +18,7 @@ WORTH = 0.01
 
 def as_text(comparison: Comparison, top: int, outcomes: Sequence[Outcome] = ()) -> str:
     lines = [*_side("base", comparison.base), *_side("new", comparison.new), figures.samples_model(comparison)]
+    lines += [f"note: {note}" for note in comparison.notes]
     lines += _table(comparison, comparison.whole, list(comparison.whole.rows))
     for table in comparison.tables:
         lines += _section(comparison, table, top)
@@ -37,6 +39,8 @@ def _side(name: str, runs: Sequence[RunFacts]) -> list[str]:
 
 
 def _section(comparison: Comparison, table: Compared, top: int) -> list[str]:
+    if table.name == WHOLES:
+        return _table(comparison, table, list(table.rows))
     different = table.different
     heavy = [
         row

@@ -9,6 +9,7 @@ import numpy as np
 
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.rows import Key, Pair
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.heap.classes import UNKNOWN_CLASS, by_class
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.schema import PREEMPTED, WAITING
@@ -51,12 +52,16 @@ def middle_of(bucket: Array) -> Array:
 
 class Details:
     """Added up thread by thread, as `collect` goes through a trace. pairs: keys and amounts of the Totals of these
-    names."""
+    names; sample_weight: of the first event; counts: the samples of each further event, one each; squares: of each
+    event, where there are several, the sum of the squares of what its samples weigh."""
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self.pairs: dict[str, list[Pair]] = {"events": [], "durations": [], "threads": []}
         self.sample_weight = 0
+        n_events = len(trace.events)
+        self.counts = {row: SampleTotals(trace) for row in range(1, n_events)}
+        self.squares = dict.fromkeys(range(n_events) if n_events > 1 else (), 0.0)
 
     def add(self, process: Process, thread: Thread, data: ThreadData) -> None:
         for marker_type, table in data.markers.items():
@@ -65,6 +70,12 @@ class Details:
         if len(data.scheduling):
             self._add_off_cpu(process, thread, data.scheduling)
         self.sample_weight = sums.limited(self.sample_weight + sums.total(data.samples["weight"]))
+        for row in self.squares:
+            samples = data.samples if row == 0 else data.other_samples.get(row)
+            if samples is not None and len(samples):
+                self.squares[row] += float(np.square(samples["weight"].astype(np.float64)).sum())
+                if row:
+                    self.counts[row].add(samples["stack"])
 
     def _add_events(self, name: str, dur: Array) -> None:
         self.pairs["events"].append(((name,), [len(dur), sums.total(dur), int(dur.max())]))

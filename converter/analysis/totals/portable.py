@@ -126,6 +126,8 @@ class Totals:
     code: Rows = Rows(("objects", "bytes", "samples", "loaded_ns"), largest=frozenset({"loaded_ns"}))
     retained: Rows = Rows(("objects", "bytes", "retained_bytes"))
     threads: Rows = Rows(("threads", "samples", "calls", "allocated_bytes", "waiting_ns", "preempted_ns"))
+    # By function, and (name, unit, kind) of the event, where several were recorded.
+    weights: Rows = Rows(("samples", "total_samples", "weight", "total_weight"))
     losses: Rows = Rows(("count",))
     # How viewers show categories and tiers: ("category" or "tier", name, family, color).
     colors: Rows = Rows(("recordings",))
@@ -195,11 +197,25 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
         "threads": threads + details.pairs["threads"],
         "sites": _sites(collected),
         "code": _code(collected),
+        "weights": _weights(collected, details),
         "retained": retained_by_class(trace),
         "colors": [(key, [1]) for key in _colors(trace)],
         "losses": [((issue.kind,), [issue.count]) for issue in trace.report if issue.severity != "info"],
     }
     return {name: getattr(Totals(), name).of_pairs(found) for name, found in pairs.items()}
+
+
+def _weights(collected: Collected, details: Details) -> list[Pair]:
+    """Returns what each function has of each event, itself and with what it calls."""
+    trace = collected.trace
+    itself = np.arange(len(trace.funcs), dtype=np.int32)
+    found: list[Pair] = []
+    for row, weights in collected.weights.items():
+        counts = details.counts.get(row, collected.samples)
+        columns = np.stack([*counts.by_func(itself), *weights.by_func(itself)], axis=1)
+        key = trace.events[row].key
+        found += [((*_function(trace, func), *key), columns[func]) for func in np.flatnonzero(columns[:, 1]).tolist()]
+    return found
 
 
 def _colors(trace: Trace) -> list[Key]:

@@ -68,11 +68,13 @@ SAMPLES = Measure("samples", "count")
 ALLOCATED = Measure("allocated bytes", "bytes")
 OBJECTS = Measure("allocated objects", "count")
 FREED = Measure("freed bytes", "bytes")
+# Said of an event whose counts were extrapolated.
+SCALED = " (scaled)"
 
 
 def measure_of(event: Event) -> Measure:
     """Returns the measure of the weights of an event's samples."""
-    return Measure(event.name + " (scaled)" * event.is_scaled, event.unit)
+    return Measure(event.name + SCALED * event.is_scaled, event.unit)
 
 
 def is_weighed(event: Event) -> bool:

@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceferry import registry
@@ -80,7 +81,8 @@ def add_to(compare: argparse.ArgumentParser) -> None:
     compare.add_argument(
         "--fail-on", action="append", default=[], metavar="EXPR",
         help="exit status 3 if a significant change is beyond this: self > 5%%, total('main') > 50ms, calls > 0, "
-        "allocated_bytes('Order') > 1%%, gc_pause.p99 > 10ms, code_size > 2%%; repeat the option for several",
+        "allocated_bytes('Order') > 1%%, gc_pause.p99 > 10ms, code_size > 2%%, cache-misses('parse') > 5%%, "
+        "ipc('parse') < 1.2; repeat the option for several",
     )  # fmt: skip
     compare.add_argument(
         "--strict", action="store_true",
@@ -111,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     gates = [parse(text) for text in arguments.fail_on]
     paths = _paths(arguments)
-    options = _options(arguments)
+    options = replace(_options(arguments), events=frozenset(gate.metric for gate in gates))
     _check_outputs(arguments, paths)
     notes: list[list[list[Issue]]] = [[], []]
     runs = [_loaded(arguments, nth, side, notes[nth]) for nth, side in enumerate(paths)]

@@ -1,0 +1,247 @@
+"""Events beside the main one: tables of what functions have of each, and of ratios of these.
+
+An event is compared where all runs of both sides recorded it. What was not, or otherwise, is said in a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from traceferry.analysis.compare.amounts import Amounts, Key, Model, Sides, Unit
+from traceferry.analysis.compare.runs import Recorded, Run
+from traceferry.analysis.totals.ratios import Ratio, ratios_of
+from traceferry.model import Array, Event
+
+# Of more events than these, tracepoints with few samples have no tables.
+MOST_EVENTS = 24
+# So many names are told in a note.
+MOST_NAMES = 8
+# As cycles:u, cpu_core/cycles/, ref-cycles, and not stalled-cycles-frontend.
+CYCLES = re.compile(r"(^|[/-])cycles([:/]|$)")
+# The row of a table of ratios that is of all functions together.
+ALL = ("(all functions)", "", 0, "")
+# The name of the tables of what runs have of each event.
+WHOLES = "events"
+EventKey = tuple[str, str, str]
+# The columns of Totals.weights.
+OWN, TOTAL = (0, 2), (1, 3)
+
+
+@dataclass(frozen=True)
+class Events:
+    """keys: of the events that are compared, those of tables first; n_tables: how many of them have tables; notes:
+    sentences for people."""
+
+    sides: Sides
+    keys: tuple[EventKey, ...]
+    n_tables: int
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sides: Sides, wanted: Collection[str] = ()) -> Events:
+        """wanted: names of events that have tables however many there are."""
+        runs, n_base = sides.runs, len(sides.base)
+        by_run = [{each.event.key: each for each in run.events} for run in runs]
+        common = [key for key in by_run[0] if all(key in of for of in by_run)]
+        mains = [None if run.sampling is None else run.sampling.key for run in runs]
+        # The samples of the main event are the tables `self` and `total`.
+        further = [key for key in common if any(main != key for main in mains)]
+        rank = {key: _rank(key, [of[key] for of in by_run]) for key in further}
+        further.sort(key=lambda key: (key[0] not in wanted, *rank[key]))
+        n_tables = max(MOST_EVENTS, sum(key[0] in wanted for key in further))
+        notes = [*_notes_of_main(runs, n_base), *_notes_of_one_side(by_run, n_base, common)]
+        notes += _notes_of_periods(by_run, n_base, common)
+        if len(further) > n_tables:
+            notes.append(
+                f"{len(further) - n_tables} of {len(further)} events are compared as a whole, not by function: those "
+                "with fewest samples; a gate that names one compares it"
+            )
+        main = [key for key in common if key not in further]
+        return cls(sides, (*further[:n_tables], *further[n_tables:], *main), min(len(further), n_tables), tuple(notes))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the events that have tables."""
+        return frozenset(name for name, _, _ in self.keys[: self.n_tables])
+
+    @property
+    def main(self) -> str:
+        """The name of the event of which all samples are, "" where there is none."""
+        names = {"" if run.sampling is None else run.sampling.name for run in self.sides.runs}
+        return names.pop() if len(names) == 1 else ""
+
+    def tables(self) -> Iterator[Amounts]:
+        """Yields those that either side has anything in."""
+        tables = [*self._wholes(), *(t for key in self.keys[: self.n_tables] for t in self._of_event(key))]
+        yield from (table for table in (*tables, *self._of_ratios()) if table.values.any())
+
+    def _recorded(self, key: EventKey) -> list[Recorded]:
+        return [next(each for each in run.events if each.event.key == key) for run in self.sides.runs]
+
+    def _wholes(self) -> Iterator[Amounts]:
+        """Yields what each run has of each further event: times apart from other counts."""
+        mains = {None if run.sampling is None else run.sampling.key for run in self.sides.runs}
+        further = [key for key in self.keys if mains != {key}]
+        for unit in ("ns", "count"):
+            keys = [key for key in further if _unit(key) == unit]
+            if keys:
+                facts = [[each[1:3] for each in self._recorded(key)] for key in keys]
+                counts, values = np.moveaxis(np.array(facts, np.float64), 2, 0)
+                names = tuple((name,) for name, _, _ in keys)
+                yield Amounts(WHOLES, "events, whole", unit, "measured", names, values, counts)
+
+    def _of_event(self, key: EventKey) -> Iterator[Amounts]:
+        name, recorded = key[0], self._recorded(key)
+        model = _model([each.event for each in recorded])
+        per_sample = np.array([each.per_sample for each in recorded])
+        known = per_sample[per_sample > 0]
+        per_sample = np.where(per_sample > 0, per_sample, known.mean() if len(known) else 1.0)
+        for (counts_at, weight_at), of_name, title, part_of in (
+            (OWN, name, f"{name} by function", ""),
+            (TOTAL, f"{name}.total", f"{name} by function, with callees", name),
+        ):
+            keys, cells = self._columns(key, (weight_at, counts_at))
+            used = np.flatnonzero(cells[:, :, 0].any(axis=1))
+            yield Amounts(
+                of_name, title, _unit(key), model, tuple(keys[i] for i in used.tolist()), cells[used, :, 0],
+                cells[used, :, 1], is_shared=not part_of, part_of=part_of,
+                per_sample=per_sample if model == "weights" else None,
+                is_time=model == "weights" and _is_time(key),
+            )  # fmt: skip
+
+    def _columns(self, event: EventKey, which: Sequence[int]) -> tuple[list[Key], Array]:
+        """(functions as they are called here, sorted; float64 [functions, runs, which])"""
+        place: dict[Key, int] = {}
+        cells = []
+        for nth, rows in enumerate(self._weights):
+            keys, amounts = rows.get(event, ([], np.zeros((0, 4))))
+            at = [place.setdefault(self.sides.function_of(nth, key), len(place)) for key in keys]
+            cells.append((np.array(at, np.int64), amounts[:, list(which)]))
+        found = np.zeros((len(place), len(cells), len(which)))
+        for nth, (rows_at, of_run) in enumerate(cells):
+            np.add.at(found[:, nth], rows_at, of_run)
+        keys = sorted(place)
+        return keys, found[[place[key] for key in keys]]
+
+    @cached_property
+    def _weights(self) -> list[dict[EventKey, tuple[list[Key], Array]]]:
+        """Returns for each run, by event, the functions and their amounts."""
+        return [_by_event(run) for run in self.sides.runs]
+
+    # ------------------------------------------------------------ ratios
+
+    def _of_ratios(self) -> Iterator[Amounts]:
+        events = [Event(*key[:2], kind=key[2]) for key in self.keys]  # type: ignore[arg-type]
+        for ratio in ratios_of(events):
+            yield self._of_ratio(ratio)
+
+    def _of_ratio(self, ratio: Ratio) -> Amounts:
+        """Returns the ratio of each function itself, and of all; of those that have something to divide by in each
+        run."""
+        parts = [
+            dict(zip(*self._whole_and_rows(self.keys[row]), strict=True))
+            for row in (ratio.numerator, ratio.denominator)
+        ]
+        nothing = np.zeros((len(self.sides.runs), 2))
+        keys = [key for key in parts[1] if (parts[1][key][:, 0] > 0).all()]
+        above, below = (
+            np.array([part.get(key, nothing) for key in keys]).reshape(-1, *nothing.shape) for part in parts
+        )
+        values = ratio.factor * above[:, :, 0] / below[:, :, 0]
+        # Both are of samples: the variance of the logarithm is the sum of theirs.
+        counts = above[:, :, 1] * below[:, :, 1] / np.maximum(above[:, :, 1] + below[:, :, 1], 1.0)
+        used = np.flatnonzero(values.any(axis=1))
+        return Amounts(
+            ratio.name, ratio.name, "ratio", "ratio", tuple(keys[i] for i in used.tolist()), values[used], counts[used]
+        )
+
+    def _whole_and_rows(self, event: EventKey) -> tuple[list[Key], list[Array]]:
+        """(functions, and ALL; float64 [runs, 2] of each: weight and samples)"""
+        keys, cells = self._columns(event, (2, 0))
+        whole = np.array([[each.weight, each.samples] for each in self._recorded(event)], np.float64)
+        return [ALL, *keys], [whole, *cells]
+
+
+def _by_event(run: Run) -> dict[EventKey, tuple[list[Key], Array]]:
+    rows: dict[EventKey, list[int]] = {}
+    weights = run.totals.weights
+    for nth, key in enumerate(weights.keys):
+        rows.setdefault((key[4], key[5], key[6]), []).append(nth)
+    amounts = weights.amounts.reshape(-1, len(weights.columns)).astype(np.float64)
+    return {event: ([weights.keys[nth][:4] for nth in at], amounts[at]) for event, at in rows.items()}
+
+
+def _rank(key: EventKey, recorded: Sequence[Recorded]) -> tuple[bool, int, str]:
+    return key[2] == "tracepoint", -sum(each.samples for each in recorded), key[0]
+
+
+def _unit(key: EventKey) -> Unit:
+    return "ns" if key[1] == "ns" else "bytes" if key[1] == "bytes" else "count"
+
+
+def _is_time(key: EventKey) -> bool:
+    """A slower machine takes more time, and more cycles where it waits for memory; it does no more work."""
+    return key[1] in ("ns", "cycles") or CYCLES.search(key[0]) is not None
+
+
+def _model(events: Sequence[Event]) -> Model:
+    """An event of which each is recorded is counted, time off the CPU is measured, others are sampled."""
+    if all(event.kind == "off-cpu" for event in events):
+        return "measured"
+    return "exact" if all(event.period == 1 and event.leader < 0 for event in events) else "weights"
+
+
+# ---------------------------------------------------------------- notes
+
+
+def _notes_of_main(runs: Sequence[Run], n_base: int) -> Iterator[str]:
+    sides = [
+        _names({run.sampling.name for run in side if run.sampling is not None})
+        for side in (runs[:n_base], runs[n_base:])
+    ]
+    if all(sides) and sides[0] != sides[1]:
+        yield f"samples are of {sides[0]} in the base and of {sides[1]} on the new side: they do not count the same"
+
+
+def _notes_of_one_side(
+    by_run: Sequence[Mapping[EventKey, Recorded]], n_base: int, common: Collection[EventKey]
+) -> Iterator[str]:
+    sides = [{key for of in side for key in of} for side in (by_run[:n_base], by_run[n_base:])]
+    cases = (
+        (sides[0] - sides[1], "recorded by the base only, and not compared"),
+        (sides[1] - sides[0], "recorded by the new side only, and not compared"),
+        ((sides[0] & sides[1]) - set(common), "not recorded by all runs, and not compared"),
+    )
+    for keys, words in cases:
+        if keys:
+            yield f"{_names({name for name, _, _ in keys})}: {words}"
+
+
+def _notes_of_periods(
+    by_run: Sequence[Mapping[EventKey, Recorded]], n_base: int, common: Collection[EventKey]
+) -> Iterator[str]:
+    scaled = {key[0] for key in common if any(of[key].event.is_scaled for of in by_run)}
+    if scaled:
+        yield f"{_names(scaled)}: counted for a part of the time, and scaled"
+    for key in common:
+        base, new = ({_period(of[key].event) for of in side} for side in (by_run[:n_base], by_run[n_base:]))
+        if base != new:
+            yield (
+                f"{key[0]}: a sample is of {_names(base)} in the base and of {_names(new)} on the new side; weights "
+                "are compared, of which one side has fewer samples"
+            )
+
+
+def _period(event: Event) -> str:
+    return str(event.period) if event.period else "a number that the recorder chose"
+
+
+def _names(names: Collection[str]) -> str:
+    shown = sorted(names)
+    more = len(shown) - MOST_NAMES
+    return ", ".join(shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
