@@ -15,6 +15,7 @@ from traceferry.model.categories import (
     LANGUAGE_COLORS,
     MACHINE_COLORS,
     NATIVE,
+    OFF_CPU_COLORS,
     RUNTIME,
     SYSTEM,
 )
@@ -54,7 +55,9 @@ def test_the_user_s_code_differs_from_the_runtime_s_and_the_system_s() -> None:
     assert len({*machine, *MACHINE_COLORS.values()}) == len(MACHINE_COLORS)
     assert not {*LANGUAGE_COLORS.values()} & {*MACHINE_COLORS.values()}
     assert not {GENERATED_COLORS["JIT"]} & ({*LANGUAGE_COLORS.values()} | {*MACHINE_COLORS.values()})
-    assert len(CATEGORY_COLORS) == len(LANGUAGE_COLORS) + len(MACHINE_COLORS) + len(GENERATED_COLORS)
+    assert len(CATEGORY_COLORS) == len(LANGUAGE_COLORS) + len(MACHINE_COLORS) + len(GENERATED_COLORS) + len(
+        OFF_CPU_COLORS
+    )
 
 
 def test_frames_of_a_recording_have_the_category_of_their_file(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from traceferry.importers.perf.decode import read
 from traceferry.importers.perf.layout import FLAGS
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Ksymbol, Mmap, Recording
 from traceferry.importers.perf.records import records
-from traceferry.importers.perf.tracepoints import decode_fields, parse_format
+from traceferry.importers.perf.tracepoints import decode_field, parse_format
 from traceferry.timeline.ticks import Counter
 
 ORDERS = ["<", ">"]
@@ -773,11 +773,12 @@ def test_tracepoints(order: str) -> None:
         assert found.events[0].name == "sched:sched_switch"
         tracepoint = found.events[0].tracepoint
         assert tracepoint is not None
-        assert decode_fields(tracepoint, found.raw(0), order) == {
-            "prev_comm": "na", "prev_pid": -5, "where": "hello", "there": "you",
-            "args": struct.pack(order + "QQ", 1, 2).hex(),
+        data, at = np.frombuffer(found.stream, np.uint8), found.samples.raw_at[[0, 0]]
+        sizes = np.array([found.samples.raw_size[0], 28])
+        assert {field.name: decode_field(field, data, at, sizes, order).tolist() for field in tracepoint.fields} == {
+            "prev_comm": ["na", "na"], "prev_pid": [-5, -5], "where": ["hello", ""], "there": ["you", ""],
+            "args": [struct.pack(order + "QQ", 1, 2).hex(), ""],
         }  # fmt: skip
-        assert decode_fields(tracepoint, found.raw(0)[:28], order) == {"prev_comm": "na", "prev_pid": -5}
 
 
 def test_tracing_data_that_is_cut() -> None:

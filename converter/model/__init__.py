@@ -28,6 +28,7 @@ from traceferry.model.schema import LIBS as LIBS
 from traceferry.model.schema import MARKER_COLORS as MARKER_COLORS
 from traceferry.model.schema import MARKER_COLUMNS as MARKER_COLUMNS
 from traceferry.model.schema import PREEMPTED as PREEMPTED
+from traceferry.model.schema import RUNNABLE as RUNNABLE
 from traceferry.model.schema import RUNNING as RUNNING
 from traceferry.model.schema import SAMPLES as SAMPLES
 from traceferry.model.schema import SCHEDULING as SCHEDULING
@@ -38,6 +39,7 @@ from traceferry.model.schema import SYMBOLS as SYMBOLS
 from traceferry.model.schema import THREAD_TABLES as THREAD_TABLES
 from traceferry.model.schema import TIERS as TIERS
 from traceferry.model.schema import TS as TS
+from traceferry.model.schema import UNKNOWN as UNKNOWN
 from traceferry.model.schema import WAITING as WAITING
 from traceferry.model.schema import Array as Array
 from traceferry.model.schema import Column as Column

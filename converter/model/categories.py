@@ -28,7 +28,12 @@ NATIVE, RUNTIME, SYSTEM, KERNEL, OTHER = "Native", "Runtime", "System library", 
 MACHINE_COLORS = {NATIVE: "blue", RUNTIME: "brown", SYSTEM: "darkgrey", KERNEL: "orange", OTHER: "grey"}
 # Code that a runtime generates for itself.
 GENERATED_COLORS = {"JIT": "purple", "RegExp": "red", "Wrapper": "lightblue"}
-CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS
+# Why a thread was off the processors.
+BLOCKED, SLEEPING, DISK, PREEMPTION, RUNNABILITY = "Blocked", "Sleeping", "Disk", "Preempted", "Runnable"
+OFF_CPU_COLORS = {
+    BLOCKED: "red", SLEEPING: "darkgrey", DISK: "purple", PREEMPTION: "orange", RUNNABILITY: "lightred",
+}  # fmt: skip
+CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS | OFF_CPU_COLORS
 
 # Files that execute programs of other languages, by their names without folders: interpreters, virtual machines, and
 # the libraries that come with them.

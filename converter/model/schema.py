@@ -261,14 +261,24 @@ STATES = TableSpec(
 WAITING = 0
 RUNNING = 1
 PREEMPTED = 2
+RUNNABLE = 3
+UNKNOWN = 4
 
 SCHEDULING = TableSpec(
     "scheduling",
     "context switches of the thread",
     (
         TS,
-        Column("state", "uint8", "from ts on: WAITING 0, RUNNING 1, PREEMPTED 2 (it could run)"),
-        Column("cpu", "int32", "the processor, -1 is unknown", absent=-1),
+        Column(
+            "state",
+            "uint8",
+            "from ts on: WAITING 0, RUNNING 1, PREEMPTED 2 (it could run), RUNNABLE 3 (it was woken), UNKNOWN 4 (lost)",
+        ),
+        Column("cpu", "int32", "the processor that it runs on, or ran on before; -1 is unknown", absent=-1),
+        _index("reason", "strings", "why it left the processor: the kernel's letter of its state, as S or D"),
+        _index("stack", "stacks", "where it left the processor"),
+        Column("waker", "int64", "the thread that woke it, -1 is unknown", absent=-1),
+        _index("waker_stack", "stacks", "where that thread was then"),
     ),
     sorted_by="ts",
 )

@@ -20,18 +20,18 @@ from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
 from traceferry.importers.perf.recording import Recording
-from traceferry.importers.perf.regions import BEGINNING
+from traceferry.importers.perf.regions import BEGINNING, NEVER
+from traceferry.importers.perf.scheduling import NO_STEPS, Switching, ThreadSwitches
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
 from traceferry.importers.perf.weights import Counted, count_events
 from traceferry.model import (
     BRANCHES,
-    PREEMPTED,
     RUNNING,
     SAMPLES,
     SCHEDULING,
     STATES,
-    WAITING,
+    UNKNOWN,
     Array,
     Input,
     Process,
@@ -43,6 +43,7 @@ from traceferry.model import (
     rows_by_key,
 )
 from traceferry.reading import ImportContext
+from traceferry.timeline import off_cpu
 
 if TYPE_CHECKING:
     from traceferry.importers.perf.branches import Branches
@@ -163,6 +164,10 @@ def _add_processes(
     tids = [set(program.lives) for program in programs.all]
     for number, tid in (*rows, *switch_rows):
         tids[number].add(tid)
+    switching = Switching(recording)
+    off_cpu_row = _off_cpu_event(trace, switching)
+    spans = _spans(programs, tids)
+    n_missing = 0
     processes = _known_processes(trace, recording, programs, known, offset_ns)
     seen = {number for number, _ in (*rows, *switch_rows)}
     begun: int | None = None
@@ -177,8 +182,21 @@ def _add_processes(
             is_first = begun is not None and life.start == program.start
             start = max(begun if begun is not None and is_first else life.start, first_ts) + offset_ns
             end = max(min(life.end, last_ts) + offset_ns, start)
+            of_start = program.start if is_first else life.start
+            begin, until = spans[life.tid, of_start]
+            steps = switching.steps(life.tid, begin, until) if life.tid != OUTSIDE else NO_STEPS
             loader = ThreadLoader(recording, events, part, switched, stack, branches, offset_ns)
-            start, end = loader.reach(start, end)
+            start, end = loader.reach(start, end, steps.ts)
+            if len(steps.ts):
+                is_new = life.start != BEGINNING and (
+                    program.exec_name is None or is_first or life.start > program.start
+                )
+                thread_switches = ThreadSwitches(
+                    switching, steps, switching.wakes(life.tid, begin, until), start - offset_ns, end - offset_ns,
+                    part, is_new, stack,
+                )  # fmt: skip
+                n_missing += thread_switches.n_missing
+                loader = replace(loader, switches=thread_switches, off_cpu_row=off_cpu_row)
             loader = _with_names(trace, loader, life, start, end, where)
             name = life.name or _default_thread_name(program, life.tid, programs)
             threads.append(Thread(life.tid, name, life.tid == program.pid, start, end, loader, loader.n_records))
@@ -195,6 +213,32 @@ def _add_processes(
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         for thread in threads:
             known.add(process, thread)
+    trace.report.note("switch_missing" if switching.tells_returns else "wait_ends_late", n_missing, where=where)
+    trace.report.note("switches_left_out", switching.n_left_out, where=where)
+
+
+def _off_cpu_event(trace: TraceBuilder, switching: Switching) -> int:
+    """Adds the event that counts time off the processors, where switches tell of it; returns its row."""
+    if not switching.tids:
+        return -1
+    row = next((row for row, event in enumerate(trace.events) if event.key == off_cpu.EVENT.key), len(trace.events))
+    if row == len(trace.events):
+        trace.events.append(off_cpu.EVENT)
+    return row
+
+
+def _spans(programs: Programs, tids: Sequence[set[int]]) -> dict[tuple[int, int], tuple[int, int]]:
+    """Returns by the number and the start of a thread's life the time within which the number means this life."""
+    starts: dict[int, set[int]] = {}
+    for program in programs.all:
+        for tid in tids[program.number]:
+            starts.setdefault(tid, set()).update(life.start for life in program.lives_of(tid))
+    spans: dict[tuple[int, int], tuple[int, int]] = {}
+    for tid, found in starts.items():
+        ordered = sorted(found)
+        edges = [-NEVER, *ordered[1:], NEVER]
+        spans |= {(tid, start): edge for start, edge in zip(ordered, pairwise(edges), strict=True)}
+    return spans
 
 
 def _bounds(trace: TraceBuilder, recording: Recording, offset_ns: int) -> tuple[int, int]:
@@ -368,21 +412,28 @@ class ThreadLoader:
     branches: Branches | None
     offset_ns: int
     states: Table = field(default_factory=lambda: Table(STATES))
+    switches: ThreadSwitches | None = None
+    off_cpu_row: int = -1
 
     @property
     def n_records(self) -> int:
         return len(self.rows) + len(self.switch_rows)
 
-    def reach(self, start: int, end: int) -> tuple[int, int]:
-        """Returns the time from start to end, widened to the thread's own records."""
-        for ts in (self.recording.samples.ts[self.rows], self.recording.switches.ts[self.switch_rows]):
+    def reach(self, start: int, end: int, switched: Array) -> tuple[int, int]:
+        """Returns the time from start to end, widened to the thread's own records. switched: when it left its
+        processors and got them."""
+        for ts in (self.recording.samples.ts[self.rows], self.recording.switches.ts[self.switch_rows], switched):
             if len(ts):
                 start, end = min(start, int(ts.min()) + self.offset_ns), max(end, int(ts.max()) + self.offset_ns)
         return start, end
 
-    def __call__(self, _: TraceBuilder) -> ThreadData:
-        scheduling = self._scheduling()
-        samples = {counted.row: self._samples(counted, scheduling) for counted in self.events}
+    def __call__(self, trace: TraceBuilder) -> ThreadData:
+        scheduling = self.switches.table(trace, self.offset_ns) if self.switches is not None else Table(SCHEDULING)
+        is_exact = self.switches is not None and self.switches.switching.tells_returns
+        ran = scheduling if is_exact else scheduling.take(slice(0))
+        samples = {counted.row: self._samples(counted, ran) for counted in self.events}
+        if self.switches is not None:
+            samples[self.off_cpu_row] = off_cpu.off_cpu_samples(trace, scheduling, self.switches.end + self.offset_ns)
         main = next((counted.event_index for counted in self.events if counted.row == 0), -1)
         return ThreadData(
             samples=samples.pop(0, Table(SAMPLES)),
@@ -408,29 +459,19 @@ class ThreadLoader:
             },
         )
 
-    def _scheduling(self) -> Table:
-        switches = self.recording.switches
-        out, preempted = switches.out[self.switch_rows], switches.preempt[self.switch_rows]
-        state = np.where(out, np.where(preempted, PREEMPTED, WAITING), RUNNING)
-        return Table(
-            SCHEDULING,
-            {
-                "ts": switches.ts[self.switch_rows] + self.offset_ns,
-                "state": state,
-                "cpu": switches.cpu[self.switch_rows],
-            },
-        )
-
 
 def _cpu_time(ts: Array, scheduling: Table) -> Array:
     """Returns how long the thread ran since its sample before; -1 for the first, and where nothing tells."""
     if len(scheduling) == 0 or len(ts) == 0:
         return np.full(len(ts), -1, np.int64)
-    change, running = scheduling["ts"], scheduling["state"] == RUNNING
-    ran = np.concatenate(([0], np.cumsum(np.diff(change) * running[:-1])))
-    nth = np.searchsorted(change, ts, "right") - 1
-    # Before its first switch, the thread did what that switch ended.
-    inside = np.maximum(nth, 0)
-    before = np.where(running[0], 0, ts - change[0])
-    total = np.where(nth >= 0, ran[inside] + (ts - change[inside]) * running[inside], before)
-    return np.concatenate(([-1], np.maximum(np.diff(total), 0)))
+    ran, unknown = (_time_in(ts, scheduling, state) for state in (RUNNING, UNKNOWN))
+    return np.concatenate(([-1], np.where(np.diff(unknown) == 0, np.maximum(np.diff(ran), 0), -1)))
+
+
+def _time_in(ts: Array, scheduling: Table, state: int) -> Array:
+    """Returns how long the thread had been in a state at these times, of its first row's time on."""
+    change, is_in = scheduling["ts"], scheduling["state"] == state
+    total = np.concatenate(([0], np.cumsum(np.diff(change) * is_in[:-1])))
+    nth = np.maximum(np.searchsorted(change, ts, "right") - 1, 0)
+    found: Array = total[nth] + np.maximum(ts - change[nth], 0) * is_in[nth]
+    return found

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.recording import Event, Recording
-from traceferry.importers.perf.tracepoints import Field, decode_fields
+from traceferry.importers.perf.tracepoints import Field
 from traceferry.importers.perf.weights import unique_name
 from traceferry.model import Array, FieldFormat, MarkerCategory, MarkerField, MarkerType, Table
 
@@ -93,16 +91,4 @@ def _format(field: Field) -> FieldFormat:
 
 def _decoded(recording: Recording, event: Event, rows: Array) -> dict[str, Any]:
     assert event.tracepoint is not None
-    order = ">" if recording.byte_order == "big" else "<"
-    decoded = [decode_fields(event.tracepoint, recording.raw(row), order) for row in rows.tolist()]
-    columns: dict[str, Any] = {}
-    for field in event.tracepoint.fields:
-        if _format(field) == "text":
-            column = np.empty(len(rows), object)
-            column[:] = [str(values.get(field.name, "")) for values in decoded]
-        elif _format(field) == "hex":
-            column = np.array([int(values.get(field.name, 0)) for values in decoded], np.uint64)
-        else:
-            column = np.array([int(values.get(field.name, 0)) for values in decoded], np.int64)
-        columns[_key(field)] = column
-    return columns
+    return {_key(field): recording.field(field, rows) for field in event.tracepoint.fields}

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from traceferry.importers.perf.layout import Attr, AttrType
-from traceferry.importers.perf.tracepoints import Format
+from traceferry.importers.perf.tracepoints import Field, Format, decode_field
 from traceferry.model import Array
 from traceferry.timeline.ticks import Counter
 
@@ -157,6 +159,14 @@ class Switches:
 
 
 @dataclass
+class Losses:
+    """Columns of LOST and LOST_SAMPLES, by time: ts int64, of the record that followed; cpu int32 (-1 not recorded)."""
+
+    ts: Array
+    cpu: Array
+
+
+@dataclass
 class Deferred:
     """Columns of CALLCHAIN_DEFERRED, by time: ts int64 ns, tid int32, cookie uint64; n int64 addresses from first
     (int64) on in `addresses` (uint64)."""
@@ -245,6 +255,7 @@ class Recording:
     stream: memoryview
     n_records: int
     switches: Switches = field(init=False)
+    losses: Losses = field(init=False)
     deferred: Deferred = field(init=False)
     tasks: list[Task] = field(default_factory=list)
     maps: list[Mmap] = field(default_factory=list)
@@ -255,6 +266,13 @@ class Recording:
     def order(self) -> str:
         """Returns the byte order for struct and NumPy formats."""
         return ">" if self.byte_order == "big" else "<"
+
+    def field(self, wanted: Field, rows: Array) -> Array:
+        """Returns a tracepoint's field of these samples, as `decode_field` has it."""
+        order = ">" if self.byte_order == "big" else "<"
+        at = self.samples.raw_at[rows]
+        size = np.where(at < 0, 0, self.samples.raw_size[rows])
+        return decode_field(wanted, np.frombuffer(self.stream, np.uint8), at, size, order)
 
     def raw(self, sample: int) -> bytes:
         """Returns what PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""

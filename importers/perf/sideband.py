@@ -33,6 +33,7 @@ from traceferry.importers.perf.recording import (
     Exit,
     Fork,
     Ksymbol,
+    Losses,
     Mmap,
     Problem,
     Recording,
@@ -93,6 +94,7 @@ def read_sideband(recording: Recording, stream: Stream, table: EventTable) -> No
     _note_rows(problems, "bad_record", bad, "records shorter than their fields")
     is_filtered = (rows.type == RecordType.LOST_SAMPLES) & (rows.misc & MISC_LOST_SAMPLES_BPF != 0)
     is_lost = np.isin(rows.type, LOST_TYPES) & ~is_filtered
+    recording.losses = Losses(rows.ts[is_lost], rows.cpu[is_lost])
     counts = (("lost_samples", n_lost, is_lost), ("samples_filtered", n_filtered, is_filtered))
     problems += [Problem(kind, n, int(rows.at[chosen].min())) for kind, n, chosen in counts if n]
 

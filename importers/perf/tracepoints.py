@@ -7,8 +7,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perf.fields import CutError, Fields, until_nul
+from traceferry.importers.perf.fields import CutError, Fields, numbers_at, until_nul
+from traceferry.model import Array, rows_by_key
 
 MAGIC = b"\x17\x08\x44tracing"
 FieldKind = Literal["integer", "string", "bytes", "dynamic string", "dynamic bytes"]
@@ -18,6 +21,9 @@ NAME = re.compile(r"(\w+)\s*(?:\[([^\]]*)\])?\s*$")
 # Of a declaration, in characters: in longer ones, which no kernel has, the search for NAME would be slow.
 MAX_DECLARED = 256
 MAX_DIGITS = 9
+PIECE = 1 << 24  # bytes of text that are compared at once
+# In print fmt, of a field that is a set: {0x0001, "S"}.
+FLAG = re.compile(r'\{ *(0x[0-9a-f]{1,8}|0|[1-9]\d{0,8})(?:UL)?, *"([^"]{1,8})" *\}')
 TEXT_TYPE = re.compile(r"\bchar\b")
 
 
@@ -35,12 +41,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Format:
-    """One tracepoint, as its `format` file describes it. fields: without those that all tracepoints have."""
+    """One tracepoint, as its `format` file describes it. fields: without those that all tracepoints have; flags: names
+    of numbers, as its text for people has them."""
 
     system: str
     name: str
     id: int
     fields: tuple[Field, ...]
+    flags: tuple[tuple[int, str], ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -81,19 +89,21 @@ def parse_format(system: str, text: str) -> Format | None:
     """Parses the text of a `format` file: "name: ", "ID: " and a line for each field. None without name or ID."""
     name, number = "", None
     fields: list[Field] = []
+    flags: tuple[tuple[int, str], ...] = ()
     for line in text.split("\n"):
         if line.startswith("name:"):
             name = line[5:].strip()
         elif line.startswith("ID:") and (digits := line[3:].strip()).isdecimal() and len(digits) <= MAX_DIGITS:
             number = int(digits)
         elif line.startswith("print fmt:"):
+            flags = tuple((int(number, 0), letter) for number, letter in FLAG.findall(line))
             break
         elif match := FIELD.match(line):
             fields += _field(*match.groups())
     if not name or number is None:
         return None
     own = tuple(field for field in fields if not field.name.startswith("common_"))
-    return Format(system, name, number, own)
+    return Format(system, name, number, own, flags)
 
 
 def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Field]:
@@ -115,30 +125,46 @@ def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Fi
     return [Field(name, int(offset), int(size), signed == "1", kind, "__rel_loc" in kind_of)]
 
 
-def decode_fields(tracepoint: Format, raw: bytes, order: str) -> dict[str, int | str]:
-    """Returns the tracepoint's own fields by name; without those that the bytes do not hold. Arrays of numbers are hex
-    text."""
-    byteorder: Literal["big", "little"] = "big" if order == ">" else "little"
-    values: dict[str, int | str] = {}
-    for field in tracepoint.fields:
-        part = raw[field.offset : field.offset + field.size]
-        if len(part) < field.size:
+def decode_field(field: Field, data: Array, at: Array, size: Array, order: str) -> Array:
+    """Returns a field of many records: integers as int64, as uint64 where they are so; text as str objects, of which
+    equal ones are one; arrays of numbers as their hex text. 0 and "" where a record is too short for it. data: uint8;
+    at, size: of each record's raw data; order: ">" or "<"."""
+    is_whole = size >= field.offset + field.size
+    is_number = field.kind == "integer"
+    found = np.zeros(len(at), np.int64 if field.signed or field.size < 8 else np.uint64) if is_number else None
+    if found is None:
+        found = np.full(len(at), "", object)
+    rows = slice(None) if bool(is_whole.all()) else np.flatnonzero(is_whole)
+    here = at[rows] + field.offset
+    if is_number:
+        found[rows] = numbers_at(data, here, f"{order}{'i' if field.signed else 'u'}{field.size}")
+    elif field.kind.startswith("dynamic"):
+        place = numbers_at(data, here, order + "u4").astype(np.int64) if field.size == 4 else np.zeros(len(here), int)
+        start, length = place & 0xFFFF, place >> 16
+        if field.relative:
+            start += field.offset + field.size
+        length[start + length > size[rows]] = 0
+        found[rows] = _texts(field, data, at[rows] + start, length)
+    else:
+        found[rows] = _texts(field, data, here, np.full(len(here), field.size, np.int64))
+    return found
+
+
+def _texts(field: Field, data: Array, at: Array, length: Array) -> Array:
+    """Returns texts of some lengths, each distinct one made once."""
+    found = np.full(len(at), "", object)
+    for size, rows in rows_by_key(length).items():
+        if size <= 0:
             continue
-        if field.kind.startswith("dynamic"):
-            found = _dynamic(field, raw, int.from_bytes(part[:4], byteorder))
-            if found is None:
-                continue
-            part = found
-        if field.kind == "integer":
-            values[field.name] = int.from_bytes(part, byteorder, signed=field.signed)
-        else:
-            values[field.name] = encodable(until_nul(part)) if field.kind.endswith("string") else part.hex()
-    return values
+        for begin in range(0, len(rows), max(PIECE // size, 1)):
+            piece = rows[begin : begin + max(PIECE // size, 1)]
+            letters = np.ndarray((len(data) - size + 1,), f"S{size}", data, strides=(1,))[at[piece]]
+            # NumPy leaves out NULs at the end.
+            values, nth = np.unique(letters, return_inverse=True)
+            shown = [_shown(field, value.ljust(size, b"\0")) for value in values.tolist()]
+            found[piece] = np.array(shown, object)[nth]
+    return found
 
 
-def _dynamic(field: Field, raw: bytes, place: int) -> bytes | None:
-    """place: u16 offset, u16 size"""
-    at, size = place & 0xFFFF, place >> 16
-    if field.relative:
-        at += field.offset + field.size
-    return raw[at : at + size] if at + size <= len(raw) else None
+def _shown(field: Field, value: bytes) -> str:
+    return encodable(until_nul(value)) if field.kind.endswith("string") else value.hex()

@@ -1,0 +1,109 @@
+"""Time off the processors: why a thread did not run, and samples of where it stood then."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.model import (
+    PREEMPTED,
+    RUNNABLE,
+    RUNNING,
+    SAMPLES,
+    UNKNOWN,
+    WAITING,
+    Array,
+    Event,
+    Table,
+    Trace,
+    TraceBuilder,
+)
+from traceferry.model.categories import BLOCKED, DISK, PREEMPTION, RUNNABILITY, SLEEPING
+
+EVENT = Event("off-CPU", "ns", kind="off-cpu")
+# The function of which samples are where the recording has no stack of the switch.
+NO_STACK = "[no stack at the switch]"
+# The kernel's letters for states of tasks (fs/proc/array.c), as the last words of "the thread was ...".
+REASONS = {
+    "R": "preempted", "R+": "preempted", "S": "sleeping (can be interrupted)", "D": "in uninterruptible sleep (disk)",
+    "T": "stopped", "t": "traced", "X": "dead", "Z": "a zombie", "P": "parked", "I": "idle",
+}  # fmt: skip
+ENDED = ("X", "Z")
+_OF_STATE = {PREEMPTED: PREEMPTION, RUNNABLE: RUNNABILITY}
+_OF_REASON = {"S": SLEEPING, "I": SLEEPING, "D": DISK}
+_WORDS = {PREEMPTED: "preempted", RUNNABLE: "woken, waits for a CPU", UNKNOWN: "unknown", RUNNING: "on a CPU"}
+
+
+class Durations(NamedTuple):
+    """Of one thread, in ns: together its lifetime within the recording."""
+
+    on: int
+    runnable: int
+    blocked: int
+    unknown: int
+
+
+def until_next(scheduling: Table, end_ts: int) -> Array:
+    """int64: how long the state of each row lasts, in ns: that of the last one until the thread's end."""
+    ts = scheduling["ts"]
+    return np.append(ts[1:], max(end_ts, int(ts[-1]))) - ts if len(ts) else ts
+
+
+def durations(scheduling: Table, end_ts: int) -> Durations:
+    """Returns how long the thread ran, could have run, waited, and what is unknown."""
+    lasts, state = until_next(scheduling, end_ts), scheduling["state"]
+    on, blocked, unknown = (int(lasts[state == one].sum()) for one in (RUNNING, WAITING, UNKNOWN))
+    return Durations(on, int(lasts.sum()) - on - blocked - unknown, blocked, unknown)
+
+
+def why(state: int, reason: str) -> str:
+    """Returns a text for a row of `scheduling`."""
+    return REASONS.get(reason.partition("|")[0], "blocked") if state == WAITING else _WORDS[state]
+
+
+def category_name(state: int, reason: str) -> str:
+    """Returns the category of time that a thread spends off the processors."""
+    return _OF_STATE.get(state) or _OF_REASON.get(reason[:1], BLOCKED)
+
+
+def off_cpu_samples(trace: TraceBuilder, scheduling: Table, end_ts: int) -> Table:
+    """Returns a sample for each time off the processors: when it began, how long it lasted in ns, and the stack of the
+    switch. Its leaf is a frame of the same function in a category that tells why."""
+    lasts, state = until_next(scheduling, end_ts), scheduling["state"]
+    is_off = (state != RUNNING) & (state != UNKNOWN) & (lasts > 0)
+    off = scheduling.take(is_off)
+    ended = [nth for nth in np.unique(off["reason"]).tolist() if trace.strings[nth] in ENDED]
+    if ended:
+        stays = ~np.isin(off["reason"], ended)
+        is_off[is_off], off = stays, off.take(stays)
+    columns = {"ts": off["ts"], "weight": lasts[is_off], "cpu": off["cpu"]}
+    return Table(SAMPLES, columns | {"stack": off_cpu_stacks(trace, off["stack"], off["state"], off["reason"])})
+
+
+def off_cpu_stacks(trace: TraceBuilder, stack: Array, state: Array, reason: Array) -> Array:
+    """int32: the stacks of these rows of `scheduling` with the leaves in categories that tell why."""
+    if len(stack) == 0:
+        return np.zeros(0, np.int32)
+    key = (stack.astype(np.int64) + 1 << 32) + (reason.astype(np.int64) + 1 << 8) + state
+    keys, nth = np.unique(key, return_inverse=True)
+    strings, prefix, frame = trace.strings, trace.stacks["prefix"], trace.stacks["frame"]
+    frames = trace.frames.columns
+    found = np.empty(len(keys), np.int32)
+    for place, one in enumerate(keys.tolist()):
+        of, letters = (one >> 32) - 1, strings[(one >> 8 & 0xFFFFFF) - 1]
+        category = trace.add_category(category_name(one & 0xFF, letters))
+        if of < 0:
+            func = trace.funcs.intern(name=strings.intern(NO_STACK), kind=strings.intern("function"))
+            found[place] = trace.stacks.intern(frame=trace.frames.intern(func=func, category=category))
+            continue
+        leaf = {name: column[frame[of]].item() for name, column in frames.items()}
+        found[place] = trace.stacks.intern(
+            prefix=int(prefix[of]), frame=trace.frames.intern(**leaf | {"category": category})
+        )
+    return found[nth]
+
+
+def off_cpu_event(trace: Trace) -> int:
+    """Returns the row of the event that counts time off the processors, -1 if there is none."""
+    return next((row for row, event in enumerate(trace.events) if event.kind == "off-cpu"), -1)

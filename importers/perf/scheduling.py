@@ -1,0 +1,593 @@
+"""Map: when threads left their processors and why, who woke them, and when they went on.
+
+Sources: records of context switches, the tracepoints of the subsystem sched, and samples of the event context-switches;
+each alone or together. Facts: linux/perf_event.h; trace/events/sched.h, where pid_t counts in the first pid namespace;
+kernel/sched/core.c: prepare_task_switch has the tracepoint first, then the sample of context-switches, then SWITCH.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf.events import SOFTWARE_NAMES
+from traceferry.importers.perf.fields import numbers_at
+from traceferry.importers.perf.layout import AttrType
+from traceferry.importers.perf.recording import Event, Recording
+from traceferry.importers.perf.tracepoints import Format
+from traceferry.model import (
+    PREEMPTED,
+    RUNNABLE,
+    RUNNING,
+    SCHEDULING,
+    UNKNOWN,
+    WAITING,
+    Array,
+    Table,
+    TraceBuilder,
+    distinct,
+)
+
+SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
+# How long the thread `pid` had been asleep, or ready, when it stopped to be.
+WAITED = {
+    "sched:sched_stat_sleep": "S", "sched:sched_stat_iowait": "D", "sched:sched_stat_blocked": "D",
+    "sched:sched_stat_wait": "R",
+}  # fmt: skip
+# What is told by the table of scheduling.
+TOLD = (SWITCH, *WAKES, *WAITED)
+CONTEXT_SWITCHES = SOFTWARE_NAMES.index("context-switches")
+# Tracepoints between a thread's switch and the next one's first instruction are of the thread that left.
+OF_SWITCHES = ("sched:sched_switch", "tlb:", "x86_fpu:", "sched:sched_stat_runtime")
+# Where an event of a thread comes from: the better one first.
+OF_TRACEPOINT, OF_RECORD, OF_COUNTER = 0, 1, 2
+IN, OUT = 0, 1
+PREEMPT = 1  # a letter of Switching.letters
+# common_flags of a tracepoint: the thread was interrupted by what is recorded.
+IN_INTERRUPT = 0x08 | 0x10
+COMMON_FLAGS_AT, COMMON_PID_AT, COMMON_SIZE = 2, 4, 8
+# TASK_REPORT of kernels since 4.14, for recordings without the text of the format.
+LETTERS = ((1, "S"), (2, "D"), (4, "T"), (8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P"), (0x80, "I"))
+NEVER_TS = (1 << 63) - 1
+
+
+class Steps(NamedTuple):
+    """What a thread did, by time. ts int64; what uint8: IN, OUT; source uint8; row int32: of the samples, or of the
+    switches where a record tells it; letter uint8: of Switching.letters, why it left."""
+
+    ts: Array
+    what: Array
+    source: Array
+    row: Array
+    letter: Array
+
+    def take(self, rows: Array | slice) -> Steps:
+        return Steps(*(column[rows] for column in self))
+
+
+class Wakes(NamedTuple):
+    """When a thread was woken, by time. ts int64; row int32: of the samples."""
+
+    ts: Array
+    row: Array
+
+
+NO_STEPS = Steps(*(np.zeros(0, kind) for kind in (np.int64, np.uint8, np.uint8, np.int32, np.uint8)))
+NO_WAKES = Wakes(np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
+class ByThread:
+    """Columns of many threads, of which each one's rows are a slice."""
+
+    def __init__(self, tid: Array, columns: Sequence[Array]) -> None:
+        order = np.argsort(_small(tid), kind="stable")
+        self._columns = [column[order] for column in columns]
+        ordered = tid[order]
+        self.tids = distinct(ordered)
+        edges = np.searchsorted(ordered, self.tids)
+        self._slices = dict(
+            zip(self.tids.tolist(), map(slice, edges.tolist(), [*edges[1:].tolist(), len(order)]), strict=True)
+        )
+
+    def of(self, tid: int, start: int, until: int) -> list[Array]:
+        """Returns the columns of a thread between two times; the first column is the time."""
+        mine = self._slices.get(tid, slice(0, 0))
+        first, last = np.searchsorted(self._columns[0][mine], [start, until])
+        part = slice(mine.start + int(first), mine.start + int(last))
+        return [column[part] for column in self._columns]
+
+
+def _small(tid: Array) -> Array:
+    """Returns numbers in the same order in 16 bits where they fit, which are sorted in a tenth of the time."""
+    low, high = (int(tid.min()), int(tid.max())) if len(tid) else (0, 0)
+    if high - low < 1 << 16:
+        return (tid.astype(np.int64) - low).astype(np.uint16)
+    if low < 0 or high > 1 << 22:
+        return tid
+    occurs = np.zeros(high + 1, bool)
+    occurs[tid] = True
+    number = np.cumsum(occurs, dtype=np.int64) - 1
+    return number[tid].astype(np.uint16) if number[-1] < 1 << 16 else tid
+
+
+class Switching:
+    """All switches of a recording, by thread. letters: of states, by the numbers of Steps.letter; tells_returns:
+    whether the recording tells when threads go on; tells_of_all: whether it does so by the switches of all others. Not
+    all kernels tell of those of the idle thread."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.letters = ["", "R"]
+        self._names = _Names(recording)
+        self.tells_of_all = not len(recording.switches) and self._is_of_all_threads()
+        self._reasons: Array | None = None
+        parts = [*self._of_tracepoints(), *self._of_records(), *self._of_counter()]
+        tid = np.concatenate([tid for tid, _ in parts] or [np.zeros(0, np.int32)])
+        steps = [np.concatenate(columns) for columns in zip(*(steps for _, steps in parts), strict=True)]
+        steps = steps or list(NO_STEPS)
+        if len(parts) > 1:
+            order = np.argsort(steps[0], kind="stable")
+            tid, steps = tid[order], [column[order] for column in steps]
+        known = tid > 0
+        if not known.all():
+            tid, steps = tid[known], [column[known] for column in steps]
+        self._steps = ByThread(tid, steps)
+        self._idle = ByThread(*self._of_processors())
+        self._wakes = ByThread(*self._of_wakes())
+        self.losses = _Losses(recording)
+        self.tells_returns = len(recording.switches) > 0 or self.tells_of_all
+
+    @cached_property
+    def tids(self) -> list[int]:
+        """Threads that switches name, rising."""
+        found: list[int] = self._steps.tids.tolist()
+        return found
+
+    def idle_since(self, cpu: Array, ts: Array) -> Array:
+        """int64: since when these processors had been idle at these times; NEVER_TS where they had not been."""
+        found = np.full(len(ts), NEVER_TS)
+        for one in distinct(cpu).tolist():
+            rows = np.flatnonzero(cpu == one)
+            switched, is_idle = self._idle.of(one, -NEVER_TS, NEVER_TS)
+            last = np.searchsorted(switched, ts[rows]) - 1
+            known = (last >= 0) & is_idle[last] if len(switched) else np.zeros(len(rows), bool)
+            found[rows[known]] = switched[last[known]]
+        return found
+
+    @cached_property
+    def n_left_out(self) -> int:
+        """How many switches the recorder left out on purpose, as the periods of the others tell."""
+        period = self.recording.samples.period
+        return sum(int(np.maximum(period[rows] - 1, 0).sum()) for _, rows in _rows_of(self.recording, (SWITCH,)))
+
+    def steps(self, tid: int, start: int, until: int) -> Steps:
+        return Steps(*self._steps.of(tid, start, until))
+
+    def wakes(self, tid: int, start: int, until: int) -> Wakes:
+        return Wakes(*self._wakes.of(tid, start, until))
+
+    # ------------------------------------------------------------ sources
+
+    def _of_tracepoints(self) -> Iterator[tuple[Array, Steps]]:
+        samples = self.recording.samples
+        for event, rows in _rows_of(self.recording, (SWITCH,)):
+            fields = {one.name: one for one in event.tracepoint.fields} if event.tracepoint else {}
+            if not {"prev_pid", "prev_state", "next_pid"} <= fields.keys():
+                continue
+            assert event.tracepoint is not None
+            prev, state, after = (
+                self.recording.field(fields[name], rows) for name in ("prev_pid", "prev_state", "next_pid")
+            )
+            # The kernel has no number for a thread that has ended.
+            own = samples.tid[rows]
+            prev = np.where((own > 0) | (prev == 0), own, self._names.here(prev))
+            n = len(rows)
+            tid = np.empty(2 * n, np.int32)
+            tid[0::2], tid[1::2] = prev, self._names.here(after)
+            letter = np.zeros(2 * n, np.uint8)
+            letter[0::2] = self._letters(event.tracepoint, state.astype(np.int64))
+            what = np.tile(np.array([OUT, IN], np.uint8), n)
+            ts, row = np.repeat(samples.ts[rows], 2), np.repeat(rows.astype(np.int32), 2)
+            yield tid, Steps(ts, what, np.full(2 * n, OF_TRACEPOINT, np.uint8), row, letter)
+
+    def _of_processors(self) -> tuple[Array, list[Array]]:
+        """Returns the processors of switches, their times, and whether nothing was left to run then."""
+        samples = self.recording.samples
+        parts = [(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, bool))]
+        for event, rows in _rows_of(self.recording, (SWITCH,)) if self.tells_of_all else ():
+            after = [one for one in event.tracepoint.fields if one.name == "next_pid"] if event.tracepoint else []
+            for one in after:
+                parts.append((samples.cpu[rows], samples.ts[rows], self.recording.field(one, rows) == 0))
+        cpu, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cpu, columns
+
+    def _letters(self, tracepoint: Format, state: Array) -> Array:
+        """Returns the letter of each state. What has none of these bits could have run on."""
+        flags = [flag for flag in tracepoint.flags if flag[0] > 0] or LETTERS
+        # Above the letters there is one more bit, of a thread that was preempted before it could wait.
+        known = state & sum(bit for bit, _ in flags)
+        values = distinct(known)
+        numbers = np.empty(len(values), np.uint8)
+        for nth, value in enumerate(values.tolist()):
+            text = "|".join(letter for bit, letter in flags if value & bit) or "R"
+            if text not in self.letters and len(self.letters) < 255:
+                self.letters.append(text)
+            numbers[nth] = self.letters.index(text) if text in self.letters else 0
+        above = state > 2 * max(bit for bit, _ in flags) - 1
+        return np.where(above & (known == 0), PREEMPT, numbers[np.searchsorted(values, known)]).astype(np.uint8)
+
+    def _of_records(self) -> Iterator[tuple[Array, Steps]]:
+        switches = self.recording.switches
+        if len(switches):
+            n = len(switches)
+            letter = np.where(switches.preempt, PREEMPT, 0).astype(np.uint8)
+            what = np.where(switches.out, OUT, IN).astype(np.uint8)
+            source = np.full(n, OF_RECORD, np.uint8)
+            yield switches.tid, Steps(switches.ts, what, source, np.arange(n, dtype=np.int32), letter)
+
+    def _of_counter(self) -> Iterator[tuple[Array, Steps]]:
+        samples = self.recording.samples
+        for event in self.recording.events:
+            attr = event.attr
+            if attr.type != AttrType.SOFTWARE or attr.config != CONTEXT_SWITCHES:
+                continue
+            rows = np.flatnonzero(samples.event == event.index)
+            # Of several at once only the last one is sampled.
+            if len(rows) and (len(self.recording.switches) or (not event.is_freq and attr.sample_period == 1)):
+                n, no = len(rows), np.zeros(len(rows), np.uint8)
+                what, source = np.full(n, OUT, np.uint8), np.full(n, OF_COUNTER, np.uint8)
+                yield samples.tid[rows], Steps(samples.ts[rows], what, source, rows.astype(np.int32), no)
+
+    def _of_wakes(self) -> tuple[Array, Wakes]:
+        parts = []
+        for event, rows in _rows_of(self.recording, WAKES):
+            target = (
+                next((one for one in event.tracepoint.fields if one.name == "pid"), None) if event.tracepoint else None
+            )
+            if target is not None:
+                parts.append((self._names.here(self.recording.field(target, rows)), rows.astype(np.int32)))
+        if not parts:
+            return np.zeros(0, np.int32), NO_WAKES
+        tid, row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        if len(parts) > 1:
+            order = np.argsort(row, kind="stable")
+            tid, row = tid[order], row[order]
+        return tid, Wakes(self.recording.samples.ts[row], row)
+
+    def _is_of_all_threads(self) -> bool:
+        """Whether the tracepoint was recorded on processors, not in some threads: then the idle thread leaves, too."""
+        samples = self.recording.samples
+        return any(bool((samples.tid[rows] == 0).any()) for _, rows in _rows_of(self.recording, (SWITCH,)))
+
+    # ------------------------------------------------------------ threads that wake others
+
+    def wakers(self, rows: Array) -> Array:
+        """int64: the threads that these samples of wakes are of; -1 where an interrupt has woken."""
+        samples, data = self.recording.samples, np.frombuffer(self.recording.stream, np.uint8)
+        waker = samples.tid[rows].astype(np.int64)
+        has = np.flatnonzero((samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE))
+        waker[has[data[samples.raw_at[rows[has]] + COMMON_FLAGS_AT] & IN_INTERRUPT != 0]] = -1
+        return waker
+
+    @cached_property
+    def tells_nothing(self) -> Array:
+        """bool, for each event: whether a sample of it does not say that its thread ran then."""
+        return np.array(
+            [
+                event.name.startswith(OF_SWITCHES)
+                or (event.attr.type == AttrType.SOFTWARE and event.attr.config == CONTEXT_SWITCHES)
+                for event in self.recording.events
+            ]
+        )
+
+
+class _Names:
+    """Tracepoints have numbers of threads in the first pid namespace, samples those in the recorder's own."""
+
+    def __init__(self, recording: Recording) -> None:
+        samples = recording.samples
+        rows = [rows for _, rows in _rows_of(recording, TOLD)]
+        mine = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+        mine = mine[(samples.raw_at[mine] >= 0) & (samples.raw_size[mine] >= COMMON_SIZE) & (samples.tid[mine] > 0)]
+        self._there = self._here = np.zeros(0, np.int32)
+        self._is_other = False
+        if len(mine):
+            order = ">" if recording.byte_order == "big" else "<"
+            data = np.frombuffer(recording.stream, np.uint8)
+            there = numbers_at(data, samples.raw_at[mine] + COMMON_PID_AT, order + "i4")
+            here = samples.tid[mine]
+            self._is_other = bool((there != here).any())
+            if self._is_other:
+                self._there, first = np.unique(there, return_index=True)
+                self._here = here[first]
+
+    def here(self, tid: Array) -> Array:
+        """int32: as samples call them; -1 where these do not know a thread."""
+        if not self._is_other:
+            return tid.astype(np.int32)
+        nth = np.minimum(np.searchsorted(self._there, tid), len(self._there) - 1)
+        return np.where(self._there[nth] == tid, self._here[nth], np.where(tid == 0, 0, -1)).astype(np.int32)
+
+
+def _rows_of(recording: Recording, names: Sequence[str]) -> Iterator[tuple[Event, Array]]:
+    """Yields the tracepoints of these names that have samples, with their rows."""
+    for event in recording.events:
+        full = event.tracepoint.full_name if event.tracepoint is not None else ""
+        if full in names and event.sample_type & SampleType.RAW:
+            rows = np.flatnonzero(recording.samples.event == event.index)
+            if len(rows):
+                yield event, rows
+
+
+# ---------------------------------------------------------------- what was lost
+
+
+class _Losses:
+    """Times in which records of a processor were lost: from the last record there to the one that tells of the loss."""
+
+    def __init__(self, recording: Recording) -> None:
+        losses = recording.losses
+        self._all = np.zeros((0, 2), np.int64)
+        self._of_cpu: dict[int, Array] = {}
+        if len(losses.ts) == 0:
+            return
+        samples, switches = recording.samples, recording.switches
+        ts, cpu = (np.concatenate(columns) for columns in ((samples.ts, switches.ts), (samples.cpu, switches.cpu)))
+        order = np.argsort(ts, kind="stable")
+        ts, cpu = ts[order], cpu[order]
+        windows = []
+        for one in distinct(losses.cpu).tolist():
+            ends = losses.ts[losses.cpu == one]
+            mine = ts[cpu == one] if one >= 0 else ts
+            before = np.searchsorted(mine, ends) - 1
+            begins = np.where(before >= 0, np.append(mine, 0)[before], 0)
+            self._of_cpu[one] = _united(np.stack((np.minimum(begins, ends), ends), axis=1))
+            windows.append(self._of_cpu[one])
+        self._all = _united(np.concatenate(windows))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def edges(self, start: int, end: int) -> Array:
+        """Returns the times between start and end at which a loss begins or ends."""
+        windows = [self._all, *self._of_cpu.values()]
+        edges = distinct(np.concatenate(windows).ravel())
+        return edges[(edges > start) & (edges < end)]
+
+    def holds(self, ts: Array, state: Array, cpu: Array) -> Array:
+        """Returns whether what began at ts may have changed unseen: of what runs, by losses on its processor."""
+        found = _in(self._all, ts)
+        runs = state == RUNNING
+        of_cpu = _in(self._of_cpu.get(-1, self._all[:0]), ts) | (cpu < 0)
+        for one in distinct(cpu[runs]).tolist() if runs.any() else ():
+            if one in self._of_cpu:
+                of_cpu |= (cpu == one) & _in(self._of_cpu[one], ts)
+        is_lost: Array = found & (~runs | of_cpu)
+        return is_lost
+
+
+def _united(windows: Array) -> Array:
+    """Returns windows without overlaps, by time."""
+    windows = windows[np.argsort(windows[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(windows[:, 1])
+    is_first = np.ones(len(windows), bool)
+    is_first[1:] = windows[1:, 0] > ends[:-1]
+    last = np.append(np.flatnonzero(is_first)[1:] - 1, len(windows) - 1)
+    return np.stack((windows[is_first, 0], ends[last]), axis=1)
+
+
+def _in(windows: Array, ts: Array) -> Array:
+    if len(windows) == 0:
+        return np.zeros(len(ts), bool)
+    nth = np.searchsorted(windows[:, 0], ts, "right") - 1
+    found: Array = (nth >= 0) & (ts < windows[np.maximum(nth, 0), 1])
+    return found
+
+
+# ---------------------------------------------------------------- one thread
+
+
+@dataclass(frozen=True)
+class ThreadSwitches:
+    """The switches of a thread within one life. start, end: of the thread, on the recording's clock; seen: the rows of
+    its samples, by time; is_new: whether it was made in the recording; stack: of every sample."""
+
+    switching: Switching
+    steps: Steps
+    wakes: Wakes
+    start: int
+    end: int
+    seen: Array
+    is_new: bool
+    stack: Array = field(repr=False)
+
+    @cached_property
+    def n_missing(self) -> int:
+        """How many switches the recording lacks between two others: a thread leaves twice, or goes on twice."""
+        what = self.steps.what[merged(self.steps)]
+        return int((what[1:] == what[:-1]).sum())
+
+    def table(self, trace: TraceBuilder, offset_ns: int) -> Table:
+        """Returns the rows of `scheduling`: from the start of the thread on, each ns has a state."""
+        if len(self.steps.ts) == 0:
+            return Table(SCHEDULING)
+        rows = _with_losses(_rows_of_thread(self), self.switching.losses, self.end)
+        letters = np.array([trace.strings.intern(text) if text else -1 for text in self.switching.letters], np.int32)
+        columns = {"ts": rows.ts + offset_ns, "state": rows.state, "cpu": rows.cpu}
+        has_left, is_woken = rows.left >= 0, rows.wake >= 0
+        columns["reason"] = np.where(rows.is_off, letters[rows.letter], -1)
+        if has_left.any():
+            columns["stack"] = np.where(has_left, self.stack[np.maximum(rows.left, 0)], -1)
+        if is_woken.any():
+            wakes = np.maximum(rows.wake, 0)
+            columns["waker"] = np.where(is_woken, self.switching.wakers(wakes), -1)
+            columns["waker_stack"] = np.where(is_woken, self.stack[wakes], -1)
+        return Table(SCHEDULING, columns)
+
+
+def merged(steps: Steps) -> Array:
+    """Returns one row for each switch: where several sources tell of it, one after the other, that of the best one."""
+    n = len(steps.ts)
+    if n == 0:
+        return np.zeros(0, np.int64)
+    starts = np.flatnonzero(np.append(True, steps.what[1:] != steps.what[:-1]))
+    best = np.minimum.reduceat(steps.source, starts)
+    return np.flatnonzero(steps.source == np.repeat(best, np.diff(np.append(starts, n))))
+
+
+class _Rows(NamedTuple):
+    """Rows of `scheduling` on the recording's clock. place int64: orders those of one time; letter: of
+    Switching.letters; left, wake: rows of the samples where the thread left its processor, and where it was woken; -1
+    is none."""
+
+    ts: Array
+    place: Array
+    state: Array
+    cpu: Array
+    letter: Array
+    left: Array
+    wake: Array
+
+    @property
+    def is_off(self) -> Array:
+        found: Array = (self.state != RUNNING) & (self.letter > 0)
+        return found
+
+    def take(self, rows: Array) -> _Rows:
+        return _Rows(*(column[rows] for column in self))
+
+
+def _rows_of_thread(thread: ThreadSwitches) -> _Rows:
+    first = merged(thread.steps)
+    steps, n = thread.steps.take(first), len(first)
+    base = _Rows(
+        steps.ts,
+        np.arange(n) * 4,
+        np.full(n, RUNNING, np.uint8),
+        _cpus(thread, steps),
+        steps.letter,
+        _left_at(thread.steps, first),
+        np.full(n, -1, np.int32),
+    )
+    end = max(thread.end, int(steps.ts[-1]))
+    next_ts, next_what = np.append(steps.ts[1:], end), np.append(steps.what[1:], 2)
+    parts = [base]
+    samples = thread.switching.recording.samples
+    shows = thread.seen[~thread.switching.tells_nothing[samples.event[thread.seen]]]
+    seen = samples.ts[shows]
+    # What left and is not told to have gone on.
+    is_off, is_in = steps.what == OUT, steps.what == IN
+    letters = thread.switching.letters
+    has_ended = is_off & np.array([text[:1] in ("X", "Z") for text in letters])[steps.letter]
+    nth = np.searchsorted(seen, steps.ts, "right")
+    seen_at = np.append(seen, NEVER_TS)[nth]
+    is_seen = is_off & (next_what != IN) & ~has_ended & (seen_at <= next_ts) & ((seen_at < next_ts) | (next_what == 2))
+    woken = np.searchsorted(thread.wakes.ts, steps.ts)
+    woken_at = np.append(thread.wakes.ts, NEVER_TS)[woken]
+    is_missing = is_off & (next_what == OUT) & ~has_ended
+    if thread.switching.tells_of_all and is_missing.any():
+        # It was woken where nothing else was to run.
+        idle = thread.switching.idle_since(np.append(base.cpu[1:], -1)[is_missing], next_ts[is_missing])
+        back_at = np.maximum(woken_at[is_missing], idle)
+        is_back = back_at <= next_ts[is_missing]
+        seen_at[is_missing] = np.where(is_back, back_at, seen_at[is_missing])
+        is_missing[is_missing] = ~is_back
+        is_seen |= (next_what == OUT) & is_off & ~is_missing & ~has_ended
+    could_run = np.array([text[:1] == "R" for text in letters])[steps.letter]
+    base.state[is_off] = np.where(could_run[is_off], PREEMPTED, WAITING)
+    if thread.switching.tells_returns:
+        base.state[is_missing | (is_seen & (next_what != OUT))] = UNKNOWN
+    rows = np.flatnonzero(is_seen)
+    back = base.take(rows)
+    of_sample = samples.cpu[np.append(shows, 0)[nth[rows]]] if len(rows) else back.cpu
+    cpu = np.where(next_what[rows] == OUT, np.append(base.cpu[1:], -1)[rows], of_sample)
+    parts.append(
+        back._replace(ts=seen_at[rows], place=back.place + 2, state=np.full(len(rows), RUNNING, np.uint8), cpu=cpu)
+    )
+    # What went on and is not told to have left before it went on again.
+    rows = np.flatnonzero(is_in & (next_what == IN))
+    lost = base.take(rows)
+    last = np.searchsorted(seen, next_ts[rows]) - 1
+    since = np.maximum(np.append(seen, 0)[last] if len(seen) else lost.ts, lost.ts)
+    parts.append(lost._replace(ts=np.where(last >= 0, since, lost.ts), place=lost.place + 2, state=_all(UNKNOWN, rows)))
+    # What was woken before it went on.
+    until = np.where(is_seen, seen_at, next_ts)
+    rows = np.flatnonzero(is_off & (base.state == WAITING) & ~has_ended & (woken_at <= until))
+    waits = base.take(rows)
+    wake = thread.wakes.row[woken[rows]]
+    parts.append(waits._replace(ts=woken_at[rows], place=waits.place + 1, state=_all(RUNNABLE, rows), wake=wake))
+    parts.insert(0, _before(thread, base, seen))
+    all_rows = _Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return all_rows.take(np.lexsort((all_rows.place, all_rows.ts)))
+
+
+def _all(state: int, rows: Array) -> Array:
+    return np.full(len(rows), state, np.uint8)
+
+
+def _cpus(thread: ThreadSwitches, steps: Steps) -> Array:
+    recording = thread.switching.recording
+    is_record = steps.source == OF_RECORD
+    cpu = np.empty(len(steps.ts), np.int32)
+    cpu[is_record] = recording.switches.cpu[steps.row[is_record]]
+    cpu[~is_record] = recording.samples.cpu[steps.row[~is_record]]
+    return cpu
+
+
+def _left_at(steps: Steps, first: Array) -> Array:
+    """int32: the samples at which the thread left its processor, of its steps in these rows. The sample of a counter
+    comes before the record of its switch."""
+    row = np.where((steps.what[first] == OUT) & (steps.source[first] != OF_RECORD), steps.row[first], -1)
+    before = np.maximum(first - 1, 0)
+    of_counter = (
+        (steps.what[first] == OUT) & (steps.source[first] == OF_RECORD) & (first > 0)
+        & (steps.what[before] == OUT) & (steps.source[before] == OF_COUNTER)
+    )  # fmt: skip
+    return np.where(of_counter, steps.row[before], row).astype(np.int32)
+
+
+def _before(thread: ThreadSwitches, base: _Rows, seen: Array) -> _Rows:
+    """Returns what the thread did from its start to its first switch."""
+    first, ts = base.take(np.zeros(1, np.int64)), int(base.ts[0])
+    first = first._replace(place=np.array([-4]), letter=np.zeros(1, np.uint8), left=np.full(1, -1, np.int32))
+    if thread.start >= ts:
+        return first.take(np.zeros(0, np.int64))
+    at_start = first._replace(ts=np.array([thread.start], np.int64))
+    if base.state[0] != RUNNING:
+        return at_start._replace(state=_all(RUNNING, first.ts))
+    n_seen = int(np.searchsorted(seen, ts))
+    if n_seen:
+        since = max(int(seen[n_seen - 1]), thread.start)
+        rows = [at_start, first._replace(ts=np.array([since]), place=np.array([-3]), state=_all(UNKNOWN, first.ts))]
+        return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
+    nth = int(np.searchsorted(thread.wakes.ts, thread.start))
+    is_woken = nth < len(thread.wakes.ts) and thread.wakes.ts[nth] < ts
+    wake = thread.wakes.row[nth : nth + 1]
+    if thread.is_new:
+        return at_start._replace(state=_all(RUNNABLE, first.ts), wake=wake if is_woken else first.wake)
+    rows = [at_start._replace(state=_all(WAITING, first.ts))]
+    if is_woken:
+        at = thread.wakes.ts[nth : nth + 1]
+        rows.append(first._replace(ts=at, place=np.array([-3]), state=_all(RUNNABLE, first.ts), wake=wake))
+    return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
+
+
+def _with_losses(rows: _Rows, losses: _Losses, end: int) -> _Rows:
+    """Returns the rows, unknown where records were lost."""
+    edges = losses.edges(int(rows.ts[0]), max(end, int(rows.ts[-1]))) if len(losses) else rows.ts[:0]
+    if len(losses) == 0:
+        return rows
+    of_edge = np.searchsorted(rows.ts, edges, "right") - 1
+    order = np.argsort(np.concatenate((np.arange(len(rows.ts)), of_edge)), kind="stable")
+    is_edge = order >= len(rows.ts)
+    both = rows.take(np.concatenate((np.arange(len(rows.ts)), of_edge))[order])
+    both = both._replace(ts=np.concatenate((rows.ts, edges))[order])
+    state = np.where(losses.holds(both.ts, both.state, both.cpu), UNKNOWN, both.state).astype(np.uint8)
+    is_same = np.zeros(len(order), bool)
+    is_same[1:] = is_edge[1:] & (state[1:] == state[:-1])
+    return both._replace(state=state).take(~is_same)
