@@ -97,11 +97,12 @@ def save(
     with open_output(path) as out:
         write(TraceBuilder(trace), out, progress or (lambda _: None))
     if out.n_bytes > exporter.viewer_limit:
+        longer = f"write {exporter.longer_suffix}; or " if exporter.longer_suffix else ""
         trace.report.note(
             "output_too_large",
             where=exporter.name,
             detail=f"{out.n_bytes / 1e9:.1f} GB for {exporter.viewer}, uncompressed",
-            advice=advice.what_would_fit(trace, out.n_bytes, exporter.viewer_limit),
+            advice=longer + advice.what_would_fit(trace, out.n_bytes, exporter.viewer_limit),
         )
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 HEAD_SIZE = 256
 MAX_MEMBERS = 8
 GB = 10**9
+# Of Chromium's texts: 2^29 - 24 characters (v8's String::kMaxLength).
+LONGEST_TEXT = (1 << 29) - 24
 # Writes a trace and calls the last argument with numbers of records that are done. Losses go into the trace's report.
 Write = Callable[["TraceBuilder", Output, Callable[[int], None]], None]
 WriteComparison = Callable[["Comparison", Output], None]
@@ -59,8 +61,8 @@ class Importer(NamedTuple):
 class Exporter(NamedTuple):
     """An output format. suffixes: without .gz, which every exporter takes; default_suffix: of an output that the user
     does not name; viewer_limit: bytes beyond which the viewer gives up; imported: imports what writes a trace without
-    some of what is in `holds`; holds: the names of other exporters whose outputs are in this one's; comparing: imports
-    what writes a comparison."""
+    some of what is in `holds`; holds: the names of other exporters whose outputs are in this one's; longer_suffix: of a
+    format that holds the same, of which the viewer takes more; comparing: imports what writes a comparison."""
 
     name: str
     title: str
@@ -70,6 +72,7 @@ class Exporter(NamedTuple):
     viewer_limit: int
     imported: Callable[[Collection[str]], Write]
     holds: tuple[str, ...] = ()
+    longer_suffix: str = ""
     comparing: Callable[[], WriteComparison] | None = None
 
     def writer(self, without: Collection[str] = ()) -> Write:
@@ -124,6 +127,12 @@ def _firefox(_: Collection[str]) -> Write:
     from traceferry.exporters import firefox
 
     return firefox.write
+
+
+def _jslb(_: Collection[str]) -> Write:
+    from traceferry.exporters import jslb
+
+    return jslb.write
 
 
 def _firefox_comparison() -> WriteComparison:
@@ -189,11 +198,15 @@ IMPORTERS = (
 EXPORTERS = (
     Exporter(
         "gecko", "Gecko profile, raw format, version 36", (".gecko.json",), ".gecko.json.gz", "profiler.firefox.com",
-        GB, _gecko,
+        LONGEST_TEXT, _gecko,
     ),
     Exporter(
         "firefox", "Firefox Profiler, processed format, version 70", (".json",), ".json.gz", "profiler.firefox.com",
-        GB, _firefox, comparing=_firefox_comparison,
+        LONGEST_TEXT, _firefox, longer_suffix=".jslb.gz", comparing=_firefox_comparison,
+    ),
+    Exporter(
+        "jslb", "the same as JSLB, for what is too long for JSON in a browser", (".jslb",), ".jslb.gz",
+        "profiler.firefox.com", 4 * GB, _jslb,
     ),
     Exporter(
         "perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), ".pftrace", "ui.perfetto.dev",

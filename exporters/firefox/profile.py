@@ -31,9 +31,12 @@ NO_MARKERS = {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [
 
 
 def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
-    """Streams the profile: threads one after the other, the shared tables last. progress: called with the number of
-    records done."""
-    json = JsonWriter(out)
+    """Streams the profile. progress: called with the number of records done."""
+    write_profile(trace, JsonWriter(out), progress)
+
+
+def write_profile(trace: TraceBuilder, json: JsonWriter, progress: Callable[[int], None]) -> None:
+    """Writes the profile's content: threads one after the other, the shared tables last."""
     shared = Shared(trace, Stacks(trace), Schemas(), Categories(trace), pids_of(trace))
     with json.object():
         with json.array("threads"):

@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from traceferry.exporters.json._numbers import NumberText
-from traceferry.files.output import Output
+from traceferry.files.output import Sink
 from traceferry.model import Array
 
 PIECE = 1 << 15
@@ -23,7 +23,7 @@ class JsonWriter:
     """Writes one JSON document. `object` and `array` are a member of that name, or without one an element of the
     current array, or the document. `key` begins a member, `raw` writes text as it is."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Sink) -> None:
         self._out = out
         self._text = NumberText()
         self._comma = False
@@ -85,19 +85,21 @@ class JsonWriter:
 
     def ints(self, name: str, values: Column) -> None:
         """Writes a column of int32; a negative value is null."""
-        self._column(name, map(self._text.ints, _parts(values, np.int32)))
+        self._column(name, map(self._text.ints, parts(values, np.int32)))
 
     def longs(self, name: str, values: Column, null: int = SMALLEST) -> None:
         """Writes a column of int64 as they are; one that is `null` is null."""
-        self._column(name, (self._text.longs(part, null) for part in _parts(values, np.int64)))
+        self._column(name, (self._text.longs(part, null) for part in parts(values, np.int64)))
 
     def millis(self, name: str, values: Column) -> None:
         """Writes a column of int64 ns as exact ms; a negative value is null."""
-        self._column(name, map(self._text.millis, _parts(values, np.int64)))
+        self._column(name, map(self._text.millis, parts(values, np.int64)))
 
     def bools(self, name: str, values: Array) -> None:
-        self.key(name)
-        self.raw(orjson.dumps(np.ascontiguousarray(values, bool), option=orjson.OPT_SERIALIZE_NUMPY))
+        flags = np.ascontiguousarray(values, bool)
+        self._column(
+            name, (orjson.dumps(flags, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1] for _ in range(len(flags) > 0))
+        )
 
     def sample_rows(self, name: str, pieces: Iterable[tuple[Array, Array]]) -> None:
         """Writes an array of rows of samples. pieces: (stack, ns)."""
@@ -112,22 +114,15 @@ class JsonWriter:
 
     def repeated(self, name: str, value: Any, n: int) -> None:
         """Writes a column of n times the same."""
-        self.key(name)
         text = orjson.dumps(value) + b","
-        self.raw(b"[")
-        for at in range(0, n, PIECE):
-            self.raw((text * min(PIECE, n - at))[: None if at + PIECE < n else -1])
-        self._end(b"]")
+        self._column(name, ((text * min(PIECE, n - at))[:-1] for at in range(0, n, PIECE)))
 
     def rows(self, name: str, rows: Iterable[Any], at_once: int = 4096) -> None:
         """Writes an array of values, some at a time."""
         left = iter(rows)
-        with self.array(name):
-            while piece := list(islice(left, at_once)):
-                self._separate()
-                self.raw(orjson.dumps(piece)[1:-1])
+        self._column(name, (orjson.dumps(piece)[1:-1] for piece in iter(lambda: list(islice(left, at_once)), [])))
 
-    def _column(self, name: str, texts: Iterable[memoryview]) -> None:
+    def _column(self, name: str, texts: Iterable[bytes | memoryview]) -> None:
         with self.array(name):
             for text in texts:
                 self._separate()
@@ -147,8 +142,8 @@ class Counted:
             yield piece
 
 
-def _parts(column: Column, dtype: type[np.generic]) -> Iterator[Array]:
-    """Yields parts of at most PIECE values."""
+def parts(column: Column, dtype: type[np.generic]) -> Iterator[Array]:
+    """Yields the values of a column, in parts of at most PIECE."""
     for piece in (column,) if isinstance(column, np.ndarray) else column:
         values = np.ascontiguousarray(piece, dtype)
         for at in range(0, len(values), PIECE):
