@@ -27,6 +27,7 @@ def load(
     options: LoadOptions | None = None,
     find_symbols: FindSymbols | None = None,
     bring: Callable[[str, Report], None] | None = None,
+    folders: Paths = (),
 ) -> Trace:
     """Reads one or several recordings of one run into one trace on one clock.
 
@@ -44,6 +45,8 @@ def load(
     bring : callable, optional
         Called with the name of each file that is looked for beside an input, before it is looked for, and the trace's
         report: copies it there, where the inputs are copies themselves.
+    folders : path or sequence of paths, default ()
+        Searched as folders of `symbols` are, but for files that name functions: `find_symbols` knows those.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def load(
         out.
     """
     options = options or LoadOptions()
-    return narrowed(load_inputs(inputs, symbols, options, find_symbols, bring), options)
+    return narrowed(load_inputs(inputs, symbols, options, find_symbols, bring, folders=folders), options)
 
 
 @within_limits()

@@ -38,6 +38,7 @@ def load_inputs(
     find_symbols: FindSymbols | None,
     bring: Callable[[str, Report], None] | None,
     keeping: Keeping | None = None,
+    folders: Paths = (),
 ) -> Trace:
     """Returns all of the inputs as one trace. The parameters are those of `load`; keeping: gets what a pack needs."""
     given = _as_list(inputs)
@@ -51,6 +52,7 @@ def load_inputs(
     if keeping is not None:
         sources = [_kept(one, keeping) for one in sources]
     context = context_of(symbols, options, limit, find_symbols)
+    context = replace(context, folders=[*context.folders, *_as_list(folders)])
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     load_sources(sources, trace, context)
     note_unused(symbols, context, trace.report)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import SHARED
 from support import load_checked, report_of
-from test_perf_map import PROGRAM, Elf, running
+from test_perf_map import PROGRAM, Elf, running, stacks
 
 import traceferry
 from traceferry.apps.cli.symbol_files import frames_by_address, make_gsym
@@ -50,6 +50,17 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [objcopy, "--strip-all", "tiny", "stripped"],
     ):
         subprocess.run(command, check=True, cwd=folder)
+    # What has parts elsewhere, none of which is where it was made.
+    (folder / "apart").mkdir()
+    parts = [compiler, "-gdwarf-4", "-O2", "-no-pie", "-Wl,--build-id=sha1", "-Wl,-Ttext-segment=0x7000000"]
+    subprocess.run([*parts, "-gsplit-dwarf", "-c", "../tiny.c", "-o", "tiny.o"], check=True, cwd=folder / "apart")
+    subprocess.run([*parts, "tiny.o", "-o", "../split"], check=True, cwd=folder / "apart")
+    subprocess.run([*parts, "-g", "tiny.c", "-o", "shared"], check=True, cwd=folder)
+    (folder / "apart/tiny.dwo").rename(folder / "tiny.dwo")
+    if shutil.which("dwz"):
+        shutil.copy(folder / "shared", folder / "apart/other")
+        subprocess.run(["dwz", "-m", "apart/common.debug", "shared", "apart/other"], check=True, cwd=folder)
+        (folder / "apart/common.debug").rename(folder / "common.debug")
     source = open_source(str(folder / "tiny"))
     make_gsym(open_symbols(source), source, str(folder / "tiny.gsym"))
     return folder
@@ -84,7 +95,7 @@ class Fleet:
         traceferry.save(trace, self.tmp_path / "out.pftrace")
         report = report_of(trace)
         # Which files these were differs.
-        for kind in ("symbols_used", "symbols_unused"):
+        for kind in ("symbols_used", "symbols_unused", "files_read"):
             report.pop(kind, None)
         return (self.tmp_path / "out.pftrace").read_bytes(), report
 
@@ -130,6 +141,43 @@ def test_traces_are_those_of_the_files_themselves(fleet: Fleet, files: dict[str,
         assert fleet.output(find_symbols=fleet.store().find) == expected
         assert fleet.output(find_symbols=fleet.store().find) == expected
     assert {Path(name).stem for name in fleet.cached()} == {fleet.build_id}
+
+
+@pytest.mark.parametrize(
+    ("program", "parts"), [("split", {"tiny_dwo": "tiny.dwo"}), ("shared", {"common_debug": "common.debug"})]
+)
+def test_parts_of_debug_information_in_other_files(fleet: Fleet, program: str, parts: dict[str, str]) -> None:
+    """Cold and warm; where a part comes later, too."""
+    if program == "shared" and not shutil.which("dwz"):
+        pytest.skip("dwz is not installed")
+    elf_file = Elf(fleet.binaries / program)
+    fleet.program = elf_file
+    fleet.recording.write_bytes(running(fleet.binaries / program, "/gone/tiny", elf_file.build_id).bytes())
+    fleet.have(tiny=program)
+    outputs = [fleet.output(find_symbols=fleet.store().find) for _ in range(2)]
+    # GSYM has no lines of functions that only the symbol table names.
+    assert [report for _, report in outputs] == [{"debug_files_missing": 1}] * 2 == [fleet.as_given()[1]] * 2
+    assert set(stacks(load_checked(fleet.recording, find_symbols=fleet.store().find))) == {"outer"}
+    fleet.have(**parts)
+    whole = fleet.as_given()
+    assert "debug_files_missing" not in whole[1]
+    assert len(set(stacks(load_checked(fleet.recording, find_symbols=fleet.store().find)))) == 3
+    for _ in range(2):
+        assert fleet.output(find_symbols=fleet.store().find) == whole
+    storage.remove(storage.joined(fleet.root, "places"))
+    assert fleet.output(find_symbols=fleet.store().find) == whole
+
+
+def test_a_debug_file_that_comes_later(fleet: Fleet) -> None:
+    """What was kept of a stripped binary is not the last word."""
+    fleet.have(tiny="stripped")
+    nameless = fleet.output(find_symbols=fleet.store().find)
+    fleet.have(tiny_debug="tiny.debug")
+    for _ in range(2):
+        assert fleet.output(find_symbols=fleet.store().find) == fleet.as_given() != nameless
+    # Without the places, what is kept counts.
+    storage.remove(storage.joined(fleet.root, "places"))
+    assert fleet.output(find_symbols=fleet.store().find) == fleet.as_given()
 
 
 def test_a_binary_without_a_build_id_is_kept_by_its_content(fleet: Fleet) -> None:

@@ -21,6 +21,7 @@ from traceferry.libraries.recorded_files import Recorded, RecordedFiles
 from traceferry.model import Array, TraceBuilder, category_of_file
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of, is_same_build
+from traceferry.symbolication.debug_files import stripped_binary
 from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.interface import FoundSymbols
@@ -175,6 +176,7 @@ class Libraries:
             big = binary is not None and not binary.little_endian
             frames = self._keeps_frames or library.n_nameless > 0
             value["symbols"] = packed_symbols(Used(symbols, lookup, asked, self._answers.keeps_whole), big)
+            value["is_stripped"] = stripped_binary(symbols) is not None
             value["binary"] = packed_binary(binary, sorted(library.not_called), frames)
             value["debug"] = packed_binary(library.debug, (), frames)
         return value
@@ -185,14 +187,20 @@ class Libraries:
         from traceferry.unwinding.packed import PackedSymbols, unpacked_binary
 
         library.differs = checked(value["differs"], str)
-        has_more = bool(self._sources or self._folders or self._sysroots or self._debug_files.can_download)
+        has_symbols = bool(self._sources) or self._find_symbols is not None
+        has_more = bool(has_symbols or self._folders or self._sysroots or self._debug_files.can_download)
         if value["symbols"] is None:
-            if has_more or self._find_symbols is not None:
+            if has_more:
                 self._find_here(recorded, library)
             return
-        given, _ = self._given_for(library.name, library.build_id) if self._sources else (None, "")
+        given, _ = self._given_for(library.name, library.build_id) if has_symbols else (None, "")
         library.symbols = given.symbols if given is not None else PackedSymbols(value["symbols"])
         library.binary, library.debug = unpacked_binary(value["binary"]), unpacked_binary(value["debug"])
+        is_stripped = (
+            checked(value["is_stripped"], bool) if given is None else stripped_binary(given.symbols) is not None
+        )
+        if has_more and (is_stripped or (given is not None and given.stripped is not None)):
+            self._find_debug_file(library, recorded.path, library.binary)
 
     def _find_here(self, recorded: Recorded, library: Library) -> None:
         """Finds what names the file's code, and the file, on this machine. The user's files come first, then what
@@ -218,11 +226,11 @@ class Libraries:
         if found is not None:
             library.symbols = found.symbols
             library.binary, library.debug = self._binaries_of(found, own)
-            self._find_debug_file(library, path)
+            self._find_debug_file(library, path, found.stripped or stripped_binary(found.symbols))
 
-    def _find_debug_file(self, library: Library, path: str) -> None:
-        """Finds the debug information of a file that has none itself, and that nothing else names."""
-        named = self._debug_files.debug_symbols(library.symbols, path, library.name) if library.symbols else None
+    def _find_debug_file(self, library: Library, path: str, stripped: Binary | None) -> None:
+        """Finds the debug information of a binary that has none itself, and that nothing else names."""
+        named = self._debug_files.debug_symbols(stripped, path, library.name) if stripped is not None else None
         if named is not None:
             library.symbols, library.debug = named, named.binary
 

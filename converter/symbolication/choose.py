@@ -127,6 +127,14 @@ class SymbolIndex(Generic[Chosen]):
         found = self._by_build.get(_build_key(build_id), ())
         return [one for one in found if is_same_build(one.build_id, build_id)]
 
+    def named(self, name: str) -> list[Chosen]:
+        """Returns all files of that name, without folders."""
+        return [one for one in self._by_name.get(library_name(name), ()) if one.name == name]
+
+    def ending(self, suffix: str) -> list[Chosen]:
+        """Returns all files whose names end so."""
+        return [one for of_name in self._by_name.values() for one in of_name if one.name.endswith(suffix)]
+
     def matching(self, build_id: str, name: str) -> Chosen | None:
         """Returns the first of that build; where it or the library has no build id, the first of that name.
 

@@ -83,15 +83,13 @@ class DebugFiles:
         found = self._first(places, Wanted(binary.build_id, link.crc if link else None), binary.path)
         return found or (self.downloaded(binary.build_id, name) if os.path.isabs(path) else None)
 
-    def debug_symbols(self, symbols: Symbols, path: str, name: str) -> ElfSymbols | None:
-        """Returns the symbols of the debug file of a binary, with what was moved out of that; None where none is here,
-        and for anything that has lines of source files itself. path, name: as of `debug_file`."""
+    def debug_symbols(self, binary: Binary, path: str, name: str) -> ElfSymbols | None:
+        """Returns the symbols of the debug file of a binary, with what was moved out of that; None where none is here.
+        path, name: as of `debug_file`."""
         from traceferry.symbolication.elf import ElfSymbols
 
-        if not isinstance(symbols, ElfSymbols) or symbols.has_lines or symbols.binary.is_debug_file:
-            return None
-        debug = self.debug_file(symbols.binary, path, name)
-        return ElfSymbols(debug, self.beside(path, symbols.binary.path)) if debug is not None else None
+        debug = self.debug_file(binary, path, name)
+        return ElfSymbols(debug, self.beside(path, binary.path)) if debug is not None else None
 
     def downloaded(self, build_id: str, name: str) -> Binary | None:
         """Returns a debug file from the user's servers."""
@@ -231,6 +229,15 @@ class DebugFiles:
             return open_named(place, self._report, is_right=is_right, limit=self._limit)
         source = open_named(place, self._report, beside=asked_by, limit=self._limit)
         return source if source is not None and zlib.crc32(source.data) == wanted.crc else None
+
+
+def stripped_binary(symbols: Symbols) -> Binary | None:
+    """Returns the binary whose symbols these are, if it has no debug information: its debug file may name more."""
+    from traceferry.symbolication.elf import ElfSymbols
+
+    if not isinstance(symbols, ElfSymbols) or symbols.has_lines or symbols.binary.is_debug_file:
+        return None
+    return symbols.binary
 
 
 def is_elf(head: memoryview) -> bool:

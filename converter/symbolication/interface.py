@@ -95,11 +95,13 @@ class Symbols(Protocol):
 @dataclass(frozen=True)
 class FoundSymbols:
     """Symbols that were found for a library. binary: its headers, segments and call-frame information; debug: the file
-    with its debug information, if that is apart; None where they are not available."""
+    with its debug information, if that is apart; stripped: the binary without debug information whose symbols these
+    are: its debug file may name more; None where they are not available."""
 
     symbols: Symbols
     binary: Binary | None = None
     debug: Binary | None = None
+    stripped: Binary | None = None
 
 
 # What finds the symbols of a library by its build id (lower-case hex, "" is unknown) and file name (without folders);

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import NamedTuple
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import PN_XNUM, Binary
+from traceferry.symbolication.debug_links import DEBUG_LINK
 from traceferry.symbolication.plt import PLT_SECTIONS
 from traceferry.unwinding.modules import eh_frame_of, section_of
 
@@ -17,6 +19,8 @@ IDENT_SIZE = 16
 # Fields of HEADERS.
 PHOFF, SHOFF, PHENTSIZE, PHNUM, SHENTSIZE, SHNUM, SHSTRNDX = 4, 5, 8, 9, 10, 11, 12
 KEPT = ("PT_LOAD", "PT_INTERP")
+# Of a .gnu_debuglink: the name of a file, its end, a CRC.
+MAX_LINK = 4096
 SHT_PROGBITS, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 1, 3, 7, 8
 NT_GNU_BUILD_ID = 3
 
@@ -39,9 +43,9 @@ class _Section(NamedTuple):
 
 
 def skeleton_of(binary: Binary, with_frames: bool = True) -> bytes:
-    """Returns an ELF file with the header, loaded segments, build id, call-frame information (with_frames) and PLT
-    addresses of this one. Offsets of segments are those in the original file. The same file gives the same bytes.
-    Raises FormatError if one of these cannot be read."""
+    """Returns an ELF file with the header, loaded segments, build id, .gnu_debuglink, call-frame information
+    (with_frames) and PLT addresses of this one. Offsets of segments are those in the original file. The same file gives
+    the same bytes. Raises FormatError if one of these cannot be read."""
     order, word = "<" if binary.little_endian else ">", binary.word_size
     form = order + HEADERS[word]
     header = list(struct.unpack_from(form, binary.data, IDENT_SIZE))
@@ -80,6 +84,10 @@ def _sections(binary: Binary, order: str, with_frames: bool) -> list[_Section]:
         build_id = bytes.fromhex(binary.build_id)
         note = struct.pack(order + "III", 4, len(build_id), NT_GNU_BUILD_ID) + b"GNU\0" + build_id
         sections.append(_Section(".note.gnu.build-id", SHT_NOTE, 0, note, len(note)))
+    with suppress(FormatError):
+        link = section_of(binary, DEBUG_LINK)
+        if link is not None and len(link[0]) <= MAX_LINK:
+            sections.append(_Section(DEBUG_LINK, SHT_PROGBITS, 0, bytes(link[0]), len(link[0])))
     frames = {".eh_frame": eh_frame_of(binary), ".debug_frame": section_of(binary, ".debug_frame")}
     for name, found in frames.items():
         if found is not None and with_frames:

@@ -18,6 +18,7 @@ from traceferry.importers.xray.log import Log
 from traceferry.importers.xray.log_names import Place, names_of_program
 from traceferry.reading import ImportContext
 from traceferry.symbolication.choose import SymbolIndex, completes_others, open_symbols
+from traceferry.symbolication.debug_files import stripped_binary
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.interface import Symbols
 
@@ -89,11 +90,9 @@ class Programs:
     def _symbols_of(self, program: ElfSymbols) -> Symbols:
         """Returns what names the functions of a binary: the user's files, its own debug information, or that of its
         debug file."""
-        path, absolute = program.path, os.path.abspath(program.path)
+        path = program.path
         if path not in self._named:
-            self._named[path] = (
-                self._given_for(program) or self._debug_files.debug_symbols(program, absolute, program.name) or program
-            )
+            self._named[path] = self._given_for(program) or self._debug_symbols(program) or program
         return self._named[path]
 
     def _given_for(self, program: ElfSymbols) -> Symbols | None:
@@ -104,6 +103,11 @@ class Programs:
                 raise
             self._left_out[error.path] = error.message
             return None
+
+    def _debug_symbols(self, program: ElfSymbols) -> Symbols | None:
+        binary = stripped_binary(program)
+        path = os.path.abspath(program.path)
+        return self._debug_files.debug_symbols(binary, path, program.name) if binary is not None else None
 
     # ------------------------------------------------------------ folders
 

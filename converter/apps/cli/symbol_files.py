@@ -23,6 +23,7 @@ from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import SymbolIndex, open_symbols
 from traceferry.symbolication.code_symbols import CodeSymbols
+from traceferry.symbolication.debug_files import stripped_binary
 from traceferry.symbolication.demangle import Demangler, shown_path
 from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.gsym import writer as gsym_writer
@@ -71,10 +72,11 @@ class Files:
     def _named(self, symbols: Symbols) -> Symbols:
         """Returns what names the functions of a binary without debug information: the user's files, else its debug
         file, else its own symbols."""
-        if not isinstance(symbols, ElfSymbols) or symbols.has_lines or symbols.binary.is_debug_file:
+        binary = stripped_binary(symbols)
+        if binary is None:
             return symbols
         given = self._given.matching(symbols.build_id, symbols.name)
-        found = given or self._debug_files.debug_symbols(symbols, os.path.abspath(symbols.path), symbols.name)
+        found = given or self._debug_files.debug_symbols(binary, os.path.abspath(symbols.path), symbols.name)
         if found is None:
             return symbols
         self._report.note("symbols_used", where=found.path, detail=f"{symbols.name}: {found.gives} of {found.path}")

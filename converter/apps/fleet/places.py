@@ -79,15 +79,17 @@ def listed(places: Sequence[str]) -> list[Listed]:
     return found
 
 
-def symbol_index(places: Sequence[str], cache: str) -> SymbolIndex[SymbolFile]:
-    """Returns the files of symbols of the places, those that were made of binaries before binaries.
+def symbol_index(places: Sequence[str], cache: str) -> tuple[SymbolIndex[SymbolFile], str]:
+    """Returns (the files of symbols of the places, those that were made of binaries before binaries; what changes when
+    one of the files does).
 
     They are kept in the cache under a hash of their listing: of a listing that another worker saw, no file is opened.
     Raises OSError if storage fails.
     """
     there = listed(places)
     text = json.dumps([INDEX_VERSION, there]).encode()
-    url = storage.joined(cache, f"index/{hashlib.sha256(text).hexdigest()}.json")
+    identity = hashlib.sha256(text).hexdigest()
+    url = storage.joined(cache, f"index/{identity}.json")
     try:
         known = [SymbolFile(*row) for row in json.loads(storage.read(url))]
     except (*NOT_THERE, ValueError, TypeError):
@@ -98,7 +100,7 @@ def symbol_index(places: Sequence[str], cache: str) -> SymbolIndex[SymbolFile]:
         except Exception as error:
             if not is_of_storage(error):
                 raise
-    return SymbolIndex(sorted(known, key=lambda file: file.is_elf))
+    return SymbolIndex(sorted(known, key=lambda file: file.is_elf)), identity
 
 
 def is_of_storage(error: Exception) -> bool:

@@ -235,13 +235,15 @@ def opened(recording: Recording, labels: Sequence[str], reading: Reading) -> Ite
         row = row_of(recording) | {"hash": _hash_of(files)}
         of_label = dict(zip(labels, recording.labels, strict=True))
         given = [LABEL.sub(lambda found: of_label[found[1]], text) for text in reading.symbols]
-        symbols, find_symbols = _symbols(given, reading, files[0], folder)
+        symbols, folders, find_symbols = _symbols(given, reading, files[0], folder)
+        elsewhere = [url for url in folders if not storage.is_local(url)]
         trace = load(
             inputs,
             symbols=symbols,
             find_symbols=find_symbols,
-            bring=_bring_beside(recording, folder),
-            options=_with_servers(reading.options),
+            bring=_bring_beside(recording, folder, elsewhere),
+            folders=[url for url in folders if url not in elsewhere] + ([str(folder)] if elsewhere else []),
+            options=replace(reading.options, debuginfod=_servers_of(reading.options) or ()),
         )
         # The inputs have the names that the user gave.
         named = {str(path): url for path, url in zip(files, recording.urls, strict=True)}
@@ -270,21 +272,25 @@ def _localized(recording: Recording, folder: Path) -> list[Path]:
     return files
 
 
-def _bring_beside(recording: Recording, folder: Path) -> Callable[[str, Report], None] | None:
-    """Returns a function that copies a file of a name from beside the recording into the folder."""
-    if storage.is_local(recording.urls[0]):
+def _bring_beside(recording: Recording, folder: Path, more: Sequence[str]) -> Callable[[str, Report], None] | None:
+    """Returns a function that copies a file of a name from beside the recording into the folder, or from other folders
+    elsewhere."""
+    there = list(more)
+    if not storage.is_local(recording.urls[0]):
+        holder = storage.folder_of(recording.urls[0])
+        there.insert(0, storage.folder_of(holder) if len(recording.urls) > 1 else holder)
+    if not there:
         return None
-    there = storage.folder_of(recording.urls[0])
-    if len(recording.urls) > 1:
-        there = storage.folder_of(there)
 
     def bring(name: str, report: Report) -> None:
-        names = _names_beside(there, int(time.monotonic() / LISTED_S))
-        if names is None:
-            return report.note("beside_refused", where=there, detail=there)
-        for each in (name, *(name + suffix for suffix in COMPRESSED_SUFFIXES)):
-            if each in names and not (folder / each).exists():
-                storage.fetch(storage.joined(there, each), folder / each)
+        for place in there:
+            names = _names_beside(place, int(time.monotonic() / LISTED_S))
+            if names is None:
+                report.note("beside_refused", where=place, detail=place)
+                continue
+            for each in (name, *(name + suffix for suffix in COMPRESSED_SUFFIXES)):
+                if each in names and not (folder / each).exists():
+                    storage.fetch(storage.joined(place, each), folder / each)
 
     return bring
 
@@ -303,20 +309,24 @@ def _names_beside(folder: str, _: int) -> frozenset[str] | None:
 
 def _symbols(
     given: Sequence[str], reading: Reading, recording: Path, folder: Path
-) -> tuple[list[str], FindSymbols | None]:
-    """Files on this machine that name functions, and what finds more of them: folders are searched by build id, where
-    the recording has such, and else brought here."""
+) -> tuple[list[str], list[str], FindSymbols | None]:
+    """Returns (files on this machine that name functions, folders that are searched, what finds more files that do):
+    folders are searched by build id, where the recording has such, and else brought here."""
     folders = [url for url in given if _is_folder(url)]
     files = [url for url in given if url not in folders]
     if folders and reading.symbol_cache and _has_build_ids(recording, reading.options.format):
-        return _brought(files, folder), _store(tuple(folders), reading.symbol_cache).find
-    return _brought([*files, *folders], folder), None
+        options = reading.options
+        given_roots = options.sysroots
+        sysroots = tuple(map(str, [given_roots] if isinstance(given_roots, (str, Path)) else given_roots))
+        store = _store(tuple(folders), reading.symbol_cache, sysroots, _servers_of(options))
+        return _brought(files, folder), folders, store.find
+    return _brought([*files, *folders], folder), [], None
 
 
-def _with_servers(options: LoadOptions) -> LoadOptions:
-    """Returns the options with this process's servers: one that fails is waited for once in each worker."""
+def _servers_of(options: LoadOptions) -> Servers | None:
+    """Returns this process's servers: one that fails is waited for once in each worker."""
     urls = tuple(options.debuginfod.urls if isinstance(options.debuginfod, Servers) else options.debuginfod)
-    return replace(options, debuginfod=_servers(urls)) if urls else options
+    return _servers(urls) if urls else None
 
 
 def _is_folder(url: str) -> bool:

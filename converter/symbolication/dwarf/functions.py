@@ -8,6 +8,7 @@ why not:
 - An inlined call belongs to the function, or call, whose ranges hold its own; lexical blocks are looked through.
 - Symbols of functions add what the debug information does not have. One of size 0 lasts until the next function, the
   last one of a section until its end.
+- So do those of .gnu_debugdata, where the file has no .symtab.
 - The stubs of the procedure linkage table are functions, too: NAME@plt.
 """
 
@@ -22,7 +23,7 @@ from elftools.dwarf.constants import DW_UT_split_type, DW_UT_type
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles
+from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles, mini_debug_info
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
 from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
@@ -60,7 +61,7 @@ def functions(binary: Binary, lost: Lost = lambda error: None, linked: LinkedFil
     """
     info, text = debug_info(binary, lost, linked), merged(binary.code_ranges)
     found = list(info.functions()) if info is not None else []
-    symbols = [*symbol_functions(binary, text), *stub_functions(binary)]
+    symbols = [*symbol_functions(binary, text), *mini_functions(binary, text, lost), *stub_functions(binary)]
     ranges = {(function.start, function.size) for function in found}
     found = with_linkage_names(found, symbols)
     found += (symbol for symbol in symbols if (symbol.start, symbol.size) not in ranges)
@@ -86,6 +87,19 @@ def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
         name = texts.at(name_at) if is_code(text, start) else ""
         if name:
             yield Function(name, start, size)
+
+
+def mini_functions(binary: Binary, text: Ranges, lost: Lost) -> Iterator[Function]:
+    """Yields the functions of .gnu_debugdata, which names what .dynsym does not, where a file has no .symtab."""
+    if len(symbols_of(binary, ".symtab")) > 1:
+        return
+    try:
+        mini = mini_debug_info(binary)
+    except FormatError as error:
+        lost(error)
+        return
+    if mini is not None:
+        yield from symbol_functions(mini, text)
 
 
 def is_code(text: Ranges, address: int) -> bool:
