@@ -40,6 +40,7 @@ MAX_RELATIVE = 1 << 32
 # What it gives as the address of an inlined function.
 NO_START = (1 << 32) - 1
 GSYM_SECTION = ".gsym"
+OPERATOR = "operator"
 
 
 class ElfSymbols:
@@ -110,7 +111,25 @@ class ElfSymbols:
         is_renamed = renamed[of_address] & (found.name == outermost)
         name = np.where(is_renamed, better[of_address] + np.int32(len(found.texts)), found.name)
         size = np.where(has_frames, self.table.sizes_at(found.start), np.uint64(0))
-        return taken(replace(found, name=name, size=size, texts=[*found.texts, *named.texts]), which)
+        renamed_frames = replace(found, name=name, size=size, texts=[*found.texts, *named.texts])
+        return taken(self._with_whole_operators(renamed_frames, distinct), which)
+
+    def _with_whole_operators(self, found: Frames, addresses: Array) -> Frames:
+        """Returns the frames with the namespaces and classes of operators without a linkage name, such as those of
+        lambdas, which symbolic leaves out: all are `operator()`. found: of these addresses."""
+        bare = [nth for nth, text in enumerate(found.texts) if text.startswith(OPERATOR)]
+        frames = np.flatnonzero(np.isin(found.name, np.array(bare, np.int32)))
+        nth = np.unique(np.searchsorted(found.first, frames, "right") - 1)
+        name, texts = found.name.copy(), list(found.texts)
+        for row in nth.tolist():
+            mine = range(int(found.first[row]), int(found.first[row + 1]))
+            own = self._own.answer(int(addresses[row])).frames
+            for frame, (whole, _, _) in zip(mine, own, strict=False):
+                shown = texts[name[frame]]
+                if len(own) == len(mine) and shown.startswith(OPERATOR) and whole.endswith(f"::{shown}"):
+                    name[frame] = len(texts)
+                    texts.append(whole)
+        return replace(found, name=name, texts=texts)
 
     @cached_property
     def table(self) -> SymbolTable:

@@ -47,6 +47,9 @@ MAX_ORIGINS = 16  # entries that refer to each other
 MAX_CONTEXTS = 64  # namespaces and classes around a function
 MAX_SIZE = 1 << 32
 SHN_UNDEF = 0
+CALL_OPERATOR = "operator()"
+INLINED = ("DW_TAG_inlined_subroutine",)
+CLASSES = ("DW_TAG_structure_type", "DW_TAG_class_type")
 
 # DW_LANG_* of C, C++ (to 23) and Objective C++ (DWARF 5, section 7.12, and the published list of later codes).
 QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
@@ -181,6 +184,7 @@ class DebugInfo:
         self._split = split
         self._lost = lost
         self._tables: dict[Unit, LineTable] = {}
+        self._lambdas: dict[tuple[Unit, int], dict[int, int]] = {}
         self.units = Units(sections, lost).found
 
     def functions(self) -> Iterator[Function]:
@@ -284,7 +288,7 @@ class DebugInfo:
     def _inlined_in(self, entry: Entry, within: Ranges, depth: int) -> tuple[Inline, ...]:
         """Returns the calls inlined directly into the entry whose ranges lie in `within`, which are merged."""
         found: list[Inline] = []
-        for call in self._calls_in(entry) if depth <= MAX_INLINED else ():
+        for call in self._below(entry, INLINED) if depth <= MAX_INLINED else ():
             ranges = merged(r for r in call.ranges() if holder(within, *r))
             if ranges:
                 self._sections.spend(FUNCTION_EFFORT)
@@ -294,13 +298,13 @@ class DebugInfo:
                 found.append(Inline(self._name_of(call), tuple(ranges), source, line, children))
         return tuple(found)
 
-    def _calls_in(self, entry: Entry) -> Iterator[Entry]:
-        """Yields the inlined calls directly below an entry; lexical blocks are looked through."""
+    def _below(self, entry: Entry, tags: Sequence[str]) -> Iterator[Entry]:
+        """Yields the entries of these kinds directly below an entry; lexical blocks are looked through."""
         pending = entry.children[::-1]
         while pending:
             self._sections.spend(1)
             child = pending.pop()
-            if child.tag == "DW_TAG_inlined_subroutine":
+            if child.tag in tags:
                 yield child
             elif child.tag == "DW_TAG_lexical_block":
                 pending += child.children[::-1]
@@ -324,7 +328,8 @@ class DebugInfo:
         return qualified
 
     def _contexts(self, entry: Entry) -> Iterator[str]:
-        """Returns the names of what is around the entry, the innermost first; of unnamed ones nothing."""
+        """Returns the names of what is around the entry, the innermost first; of unnamed ones nothing, but of a lambda
+        its number."""
         around = self._context(entry)
         for _ in range(MAX_CONTEXTS):
             if around is None:
@@ -332,7 +337,31 @@ class DebugInfo:
             name = next((name for origin in self._origins(around) if (name := origin.text("DW_AT_name"))), "")
             if name:
                 yield f"{{{name[1:-1]}}}" if name[0] == "<" and name[-1] == ">" else name
+            elif number := self._number_of_lambda(around):
+                yield f"{{lambda#{number}}}"
             around = self._context(around)
+
+    def _number_of_lambda(self, entry: Entry) -> int:
+        """Returns which lambda of the entry around it an unnamed entry is, from 1; 0 if it is none: classes of lambdas
+        have no name, and what can be called."""
+        around, unit = self._context(entry), entry.unit
+        place = unit, around.offset if around is not None else 0
+        if place not in self._lambdas:
+            classes = self._below(around, CLASSES) if around is not None else self._classes_of_file(unit)
+            self._lambdas[place] = {
+                one.offset: number for number, one in enumerate(filter(self._is_lambda, classes), 1)
+            }
+        return self._lambdas[place].get(entry.offset, 0)
+
+    def _classes_of_file(self, unit: Unit) -> Iterator[Entry]:
+        self._sections.spend(len(unit.entries))
+        return (entry for entry in unit.entries.values() if entry.parent is None and entry.tag in CLASSES)
+
+    def _is_lambda(self, entry: Entry) -> bool:
+        self._sections.spend(1 + len(entry.children))
+        return not entry.text("DW_AT_name") and any(
+            child.text("DW_AT_name").startswith(CALL_OPERATOR) for child in entry.children
+        )
 
     def _context(self, entry: Entry) -> Entry | None:
         """Returns what is around the declaration, not around the place where it is inlined."""
