@@ -217,7 +217,7 @@ KINDS: dict[str, Kind] = {
         "names of functions are shown as the linker has them: demangled they would be too long"),
     "names_of_other_languages": Kind("info",
         "names of functions in Swift or D, or in C++ that LLVM's demangler refuses, are shown as the linker has them",
-        "pip install 'demangle>=0.6' installs a library that reads them"),
+        "pip install 'traceferry[languages]' installs a library that reads them"),
     "symbols_not_converted": Kind("info",
         "a file of symbols could not be made GSYM; it was read itself, by each worker"),
     "symbols_not_cached": Kind("info", "symbols could not be kept in the cache, and were made again",

@@ -1,5 +1,5 @@
 """Short forms of functions' names: without the lists of their arguments, or digests of these, which fill the boxes of a
-flame graph."""
+flame graph, and without the types that templates return."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from collections.abc import Sequence
 # What follows the arguments of a member of a class in C++.
 _QUALIFIERS = (" const", " volatile", " &&", " &", " noexcept")
 _CALL_OPERATOR = "operator()"
+_OPERATOR = "operator"
+# Between which an operator's name stands.
+_SIGNS = ':<>=!+-*/%^&|~()[], "'
+_OTHER_THINGS = (" to", " for")
 # What native images of GraalVM have behind a method, and its stubs behind the method's: digests of the signature.
 _DIGESTS = re.compile(r"(?:__?[0-9a-f]{40}){1,2}\Z")
 
@@ -23,8 +27,8 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def short_name(name: str) -> str:
-    """Returns `geo::scale(double) const (.cold)` as `geo::scale (.cold)`, in linear time; a name without arguments as
-    it is."""
+    """Returns `geo::scale(double) const (.cold)` as `geo::scale (.cold)`, and `void each<int>(int)` as `each<int>`, in
+    linear time; a name without arguments as it is."""
     if digests := _DIGESTS.search(name, max(len(name) - 84, 1)):
         return name[: digests.start()]
     end = _without_suffixes(name)
@@ -40,7 +44,34 @@ def short_name(name: str) -> str:
         return shown[:-1] + suffix if _is_method(shown, name[begin:end]) else name
     if shown.endswith("operator") or (shown.endswith(")") and not shown.endswith(_CALL_OPERATOR)):
         return name
-    return shown + suffix
+    return shown[_after_type(shown) :] + suffix
+
+
+def _after_type(shown: str) -> int:
+    """Returns where a name begins behind the type that the function returns, which only names of templates have:
+    0 without one. shown: without arguments."""
+    if " " not in shown:
+        return 0
+    depth, begin = 0, 0
+    for at, letter in enumerate(shown):
+        if letter in "<([{":
+            depth += 1
+        elif letter in ">)]}":
+            depth -= 1
+        elif depth == 0 and letter == " ":
+            # `virtual thunk to f` is no type, and tells of another function than f.
+            if shown.endswith(_OTHER_THINGS, 0, at):
+                return 0
+            begin = at + 1
+        elif depth == 0 and _is_operator(shown, at):
+            return begin  # its name can have blanks and brackets
+    return begin if depth == 0 and "<" in shown[begin:] else 0
+
+
+def _is_operator(shown: str, at: int) -> bool:
+    """Whether the name of an operator begins here."""
+    end = at + len(_OPERATOR)
+    return shown.startswith(_OPERATOR, at) and not (shown[at - 1 : at] + shown[end : end + 1]).strip(_SIGNS)
 
 
 def _is_method(shown: str, arguments: str) -> bool:

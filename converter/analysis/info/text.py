@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration
+from traceferry.symbolication.short_names import short_names
 
 Json = dict[str, Any]
+# The short forms of names.
+Shorts = Mapping[str, str]
 Column = tuple[str, Callable[[Json], str]]
 CALLERS_SHOWN = 4
 # How managed runtimes name what they put between methods: a reader looks for the method.
@@ -18,25 +21,27 @@ ADDRESSES_FROM = 1 << 32
 EVENTS_SHOWN = 6
 
 
-def as_text(summary: Json) -> str:
-    """Returns the text of what `summarize` returns. Losses come last, next to the prompt."""
+def as_text(summary: Json, names: Sequence[str] = ()) -> str:
+    """Returns the text of what `summarize` returns. Losses come last, next to the prompt. names: of all functions of
+    the recording, among which the short forms of names must be unique."""
+    shorts = dict(zip(names, short_names(names), strict=True))
     time = summary["time"]
     lines = [f"{i['path']}: {i['producer']}, {i['format']} {i['version']}" for i in summary["inputs"]]
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
     for process in summary["processes"]:
         lines += _process(process)
     lines += _events(summary["events"])
-    lines += _functions(summary["functions"])
+    lines += _functions(summary["functions"], shorts)
     of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
     lines += _table("jitted code by tier", of_tiers, summary["tiers"])
-    lines += _allocations(summary["allocations"])
+    lines += _allocations(summary["allocations"], shorts)
     for process in summary["processes"]:
-        lines += _heap_snapshots(process["heap_snapshots"])
+        lines += _heap_snapshots(process["heap_snapshots"], shorts)
     for markers in summary["markers"]:
         lines += _markers(markers)
     for process in summary["processes"]:
         lines += _counters([counter for counter in process["counters"] if counter["values"]])
-    lines += _branches(summary["branches"])
+    lines += _branches(summary["branches"], shorts)
     lines += _coverage(summary["coverage"])
     lines += _issues(summary["issues"])
     return "\n".join(map(shown, lines))
@@ -112,7 +117,7 @@ def _event_name(event: Json) -> str:
     return f"{event['name']} ({', '.join(notes)})" if notes else str(event["name"])
 
 
-def _functions(functions: Json) -> list[str]:
+def _functions(functions: Json, shorts: Shorts) -> list[str]:
     """Only the columns that the recording has something for."""
     top = functions["top"]
     columns: list[Column] = []
@@ -121,7 +126,7 @@ def _functions(functions: Json) -> list[str]:
     if any(row["total_samples"] for row in top):
         columns += [_number("samples"), _number("total_samples", "with callees")]
     columns += _weights(top)
-    columns.append(("function", _function))
+    columns.append(("function", lambda row: _function(row, shorts)))
     return _table(f"{functions['total']} functions", columns, top) or ["", f"{functions['total']} functions"]
 
 
@@ -154,13 +159,13 @@ def _ratio(ratio: Json) -> str:
     return "" if ratio["value"] is None else f"{ratio['value']:.3f}"
 
 
-def _function(row: Json) -> str:
+def _function(row: Json, shorts: Shorts) -> str:
     line = f":{row['line']}" if row["line"] else ""
     place = f"  {row['file']}{line}" if row["file"] else ""
-    return f"{row['name']}{place}"
+    return f"{shorts.get(row['name'], row['name'])}{place}"
 
 
-def _branches(branches: Json | None) -> list[str]:
+def _branches(branches: Json | None, shorts: Shorts) -> list[str]:
     """Returns the edges that were taken most, and the functions whose branches were mispredicted most."""
     if branches is None:
         return []
@@ -170,8 +175,8 @@ def _branches(branches: Json | None) -> list[str]:
         figures += [_number("mispredicted", show=_known), _number("mispredicted_share", "share", shown)]
     if branches["mean_cycles"] is not None:
         figures.append(_number("mean_cycles", "cycles", lambda cycles: "" if cycles is None else f"{cycles:.1f}"))
-    edge = ("from -> to", lambda row: f"{_code_place(row['from'])} -> {_code_place(row['to'])}")
-    function = ("function", lambda row: _with_tier(row["function"] or "unknown", row["tier"]))
+    edge = ("from -> to", lambda row: f"{_code_place(row['from'], shorts)} -> {_code_place(row['to'], shorts)}")
+    function = ("function", lambda row: _with_tier(row["function"], row["tier"], shorts))
     edges = _table(f"{branches['taken']} branches taken, by edge", [*figures, edge], branches["edges"])
     return edges + _table("branches by function", [*figures, function], branches["functions"])
 
@@ -180,19 +185,20 @@ def _known(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _code_place(place: Json) -> str:
+def _code_place(place: Json, shorts: Shorts) -> str:
     """Returns a function with its line, or where no line is known with the address in it."""
-    name = _with_tier(place["function"] or "unknown", place["tier"])
+    name = _with_tier(place["function"], place["tier"], shorts)
     if place["line"]:
         return f"{name} {(place['file'] or '').rpartition('/')[2]}:{place['line']}"
     return f"{name}+{place['offset']:#x}" if place["offset"] else name
 
 
-def _with_tier(name: str, tier: str | None) -> str:
+def _with_tier(function: str | None, tier: str | None, shorts: Shorts) -> str:
+    name = shorts.get(function, function) if function else "unknown"
     return f"{name} [{tier}]" if tier else name
 
 
-def _allocations(allocations: Json) -> list[str]:
+def _allocations(allocations: Json, shorts: Shorts) -> list[str]:
     columns = [_number("bytes"), _number("count")]
     if allocations["freed_count"]:
         columns += [
@@ -201,17 +207,19 @@ def _allocations(allocations: Json) -> list[str]:
         ]
     whole = f"{allocations['bytes']} bytes in {allocations['count']} allocations"
     by_class = _table(f"{whole}, by class", [*columns, _name("name", "class")], allocations["classes"])
-    return by_class + _table("allocations by site", [*columns, ("site", _site)], allocations["sites"])
+    return by_class + _table(
+        "allocations by site", [*columns, ("site", lambda row: _site(row, shorts))], allocations["sites"]
+    )
 
 
-def _site(row: Json) -> str:
-    """The innermost function and some of its callers."""
+def _site(row: Json, shorts: Shorts) -> str:
+    """Returns the innermost function and some of its callers."""
     methods = [name for name in row["stack"] if not name.startswith(WRAPPER)] or row["stack"]
-    names = methods[:CALLERS_SHOWN]
+    names = [shorts.get(name, name) for name in methods[:CALLERS_SHOWN]]
     return " < ".join([*names, "..."] if len(methods) > len(names) else names) or "unknown"
 
 
-def _heap_snapshots(snapshots: list[Json]) -> list[str]:
+def _heap_snapshots(snapshots: list[Json], shorts: Shorts) -> list[str]:
     columns = [_duration("at_ns", "at"), *map(_number, ("bytes", "objects", "references", "roots"))]
     kinds: Column = (
         "kinds of roots",
@@ -225,7 +233,7 @@ def _heap_snapshots(snapshots: list[Json]) -> list[str]:
         alive = [_number("bytes"), _number("objects")]
         title = f"heap snapshot {len(snapshots)}"
         lines += _table(f"{title}, by class", [*alive, _name("name", "class")], snapshots[-1]["classes"])
-        site: Column = ("class and site", lambda row: f"{row['name']}  {_site(row)}")
+        site: Column = ("class and site", lambda row: f"{row['name']}  {_site(row, shorts)}")
         lines += _table(f"{title}, by allocation site", [*alive, site], snapshots[-1]["sites"])
     return lines
 

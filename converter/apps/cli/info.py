@@ -41,5 +41,5 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
     else:
-        print(as_text(summary))
+        print(as_text(summary, [trace.func_name(func) for func in range(len(trace.funcs))]))
     return options.status_of(trace.report, arguments.fail_on)
