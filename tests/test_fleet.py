@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from builders.perf_data import PerfData
 from conftest import REPO
-from fleets import recordings
+from fleets import LIB, START, recordings
 
 for _needed in ("dask", "distributed", "fsspec", "pyarrow", "duckdb"):
     if importlib.util.find_spec(_needed) is None:
@@ -37,6 +38,7 @@ from pyarrow import csv, parquet
 from support import NAMELESS
 
 import traceferry
+from traceferry.analysis.compare.comparison import compare
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.portable import Amounts, Totals, Tree
 from traceferry.apps import cli
@@ -51,6 +53,7 @@ from traceferry.apps.fleet.plan import Node, plan
 from traceferry.apps.fleet.run import Pool
 from traceferry.apps.fleet.run import _with_symbols as with_symbols
 from traceferry.apps.fleet.run import run as run_all
+from traceferry.apps.fleet.sides import runs_of
 from traceferry.apps.fleet.tables import COLUMNS, rows_of, write_tables
 from traceferry.apps.fleet.work import Aggregation, Conversion, Reading, Result, result_of, row_of
 from traceferry.apps.fleet.work import _names_beside as names_beside
@@ -449,6 +452,56 @@ def test_functions_have_the_sums_of_what_info_says(data_set: Path, infos: dict[s
             got[row["program"], row["function"], amount] += row[amount]
     assert +got == +expected
     assert {key[2] for key in +got} == set(AMOUNTS)
+
+
+def test_each_event_has_the_sums_of_what_info_says(tmp_path: Path) -> None:
+    """In the tables and in the profile of all; of two recordings, of which one has an event more."""
+    for nth in range(2):
+        kinds = "IP|TID|TIME|CALLCHAIN|PERIOD|IDENTIFIER"
+        data = PerfData(start=START).event("cycles", 0, 0, period=1000, sample_type=kinds)
+        data.event("page-faults", 1, 2, period=3, sample_type=kinds)
+        if nth:
+            data.event("cache-misses", 0, 3, period=7, sample_type=kinds)
+        data.comm(7, 7, "server", ts=START).mmap2(7, 7, LIB, 0x10000, 0, "/usr/lib/libserver.so", ts=START)
+        for at in range(30):
+            chain = [LIB + 16 * (at % 5), LIB + 0x100]
+            event = at % (2 + nth)
+            data.sample(7, 7, START + at, chain[0], chain, event=event, period=(1000, 3, 7)[event])
+        (tmp_path / f"{nth}.data").write_bytes(data.bytes())
+    out, profile = tmp_path / "out", tmp_path / "all.json"
+    done = run("aggregate", tmp_path / "{nth}.data", "-o", out, "--by", "nth", "--merge", profile, "--quiet")
+    assert done.returncode == 0, done.stderr
+    expected: Counter[Any] = Counter()
+    for nth in range(2):
+        for event in summarize(traceferry.load(tmp_path / f"{nth}.data"))["events"]["recorded"]:
+            expected.update({(str(nth), event["name"], key): event[key] for key in ("samples", "weight")})
+    tables = {name: parquet.read_table(out / name).to_pylist() for name in ("events", "functions", "recordings")}
+    got = Counter(
+        {(row["nth"], row["event"], key): row[key] for row in tables["events"] for key in ("samples", "weight")}
+    )
+    assert got == expected
+    told = {(row["nth"], each["event"], key): each[key] for row in tables["recordings"]
+            for each in json.loads(row["events"]) for key in ("samples", "weight")}  # fmt: skip
+    assert told == dict(expected)
+    weights: Counter[Any] = Counter()
+    for row in tables["functions"]:
+        weights[row["nth"], row["event"], "weight"] += row["weight"]
+        # Samples are those of the main event, so that their sum is how many there are.
+        weights["samples"] += row["samples"]
+    assert weights.pop("samples") == sum(expected[str(nth), "cycles", "samples"] for nth in range(2))
+    assert weights == Counter({key: n for key, n in expected.items() if key[2] == "weight"})
+    of_profile: Counter[Any] = Counter()
+    for thread in json.loads(profile.read_text())["threads"]:
+        of_profile[thread["name"].partition(": ")[2]] += sum(thread["samples"]["weight"])
+    assert of_profile["page-faults"] == sum(expected[str(nth), "page-faults", "weight"] for nth in range(2)) > 0
+    assert of_profile["cache-misses"] == expected["1", "cache-misses", "weight"] > 0
+    runs = runs_of(str(out), True)
+    found = compare(runs[:1], runs[1:])
+    (faults,) = found.tables_named("page-faults")
+    assert sum(row.amounts[0] for row in faults.rows) == expected["0", "page-faults", "weight"]
+    assert faults.amounts.per_sample is not None
+    assert faults.amounts.per_sample.tolist() == [3, 3]
+    assert "cache-misses: recorded by the new side only, and not compared" in found.notes
 
 
 def test_allocations_markers_and_losses_have_the_sums_of_what_info_says(

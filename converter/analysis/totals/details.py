@@ -57,7 +57,7 @@ class Details:
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
-        self.pairs: dict[str, list[Pair]] = {"events": [], "durations": [], "threads": []}
+        self.pairs: dict[str, list[Pair]] = {"events": [], "durations": [], "threads": [], "recorded": []}
         self.sample_weight = 0
         n_events = len(trace.events)
         self.counts = {row: SampleTotals(trace) for row in range(1, n_events)}
@@ -70,12 +70,16 @@ class Details:
         if len(data.scheduling):
             self._add_off_cpu(process, thread, data.scheduling)
         self.sample_weight = sums.limited(self.sample_weight + sums.total(data.samples["weight"]))
-        for row in self.squares:
+        key = thread_key(process.name, thread.name)
+        for row, event in enumerate(self._trace.events):
             samples = data.samples if row == 0 else data.other_samples.get(row)
-            if samples is not None and len(samples):
+            if samples is None or not len(samples):
+                continue
+            self.pairs["recorded"].append(((*key, *event.key), [len(samples), sums.total(samples["weight"])]))
+            if row in self.squares:
                 self.squares[row] += float(np.square(samples["weight"].astype(np.float64)).sum())
-                if row:
-                    self.counts[row].add(samples["stack"])
+            if row:
+                self.counts[row].add(samples["stack"])
 
     def _add_events(self, name: str, dur: Array) -> None:
         self.pairs["events"].append(((name,), [len(dur), sums.total(dur), int(dur.max())]))

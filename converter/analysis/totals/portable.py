@@ -126,7 +126,8 @@ class Totals:
     code: Rows = Rows(("objects", "bytes", "samples", "loaded_ns"), largest=frozenset({"loaded_ns"}))
     retained: Rows = Rows(("objects", "bytes", "retained_bytes"))
     threads: Rows = Rows(("threads", "samples", "calls", "allocated_bytes", "waiting_ns", "preempted_ns"))
-    # By function, and (name, unit, kind) of the event, where several were recorded.
+    # By process and thread, and by function where several events were recorded, and (name, unit, kind) of the event.
+    recorded: Rows = Rows(("samples", "weight"))
     weights: Rows = Rows(("samples", "total_samples", "weight", "total_weight"))
     losses: Rows = Rows(("count",))
     # How viewers show categories and tiers: ("category" or "tier", name, family, color).

@@ -114,6 +114,8 @@ def _totals(parts: dict[str, Any]) -> Totals:
         code=_rows(none.code, parts["code"], [*FUNCTION, "tier"]),
         retained=_rows(none.retained, parts["heap"], ["class"]),
         threads=_rows(none.threads, parts["threads"], ["process", "thread"]),
+        recorded=_rows(none.recorded, parts["events"], [*GROUP, "kind"]),
+        weights=_weights(none, parts["functions"], parts["events"]),
         losses=_rows(none.losses, parts["losses"], ["loss"]),
         colors=_rows(none.colors, parts["colors"], ["of", "name", "family", "color"]),
     )
@@ -131,6 +133,24 @@ def _keys(table: Any, names: Sequence[str]) -> list[Key]:
 def _rows(kind: Rows, table: Any, names: Any) -> Rows:
     """Rows that the names tell apart; other columns of the table are added up over."""
     return kind.of(_keys(table, list(names)), np.stack([_ints(table, name) for name in kind.columns], axis=1))
+
+
+def _weights(none: Totals, functions: Any, events: Any) -> Rows:
+    """Returns what functions have of each event. As many samples as make the weight, if all of an event weigh the same:
+    those of functions are known of the main event only."""
+    names = ["event", "unit"]
+    sums_of = none.recorded.of(
+        _keys(events, names), np.stack([_ints(events, c) for c in none.recorded.columns], axis=1)
+    )
+    kinds = {(event, unit): kind for event, unit, kind in _keys(events, [*names, "kind"])}
+    per_sample = {key: weight / max(n, 1) for key, (n, weight) in zip(sums_of.keys, sums_of.amounts, strict=True)}
+    keys = _keys(functions, [*FUNCTION, *names])
+    weights = np.stack([_ints(functions, name) for name in ("weight", "total_weight")], axis=1)
+    used = [nth for nth, key in enumerate(keys) if key[4:] in kinds and weights[nth, 1]]
+    scale = np.array([max(per_sample[keys[nth][4:]], 1e-300) for nth in used])
+    amounts = weights[used].reshape(-1, 2)
+    counts = np.ceil(amounts / scale[:, None]).astype(np.int64)
+    return none.weights.of([(*keys[nth], kinds[keys[nth][4:]]) for nth in used], np.hstack([counts, amounts]))
 
 
 def _marker_groups(kind: Rows, table: Any) -> Rows:

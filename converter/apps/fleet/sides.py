@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import orjson
 
-from traceferry.analysis.compare.runs import KERNEL, LOST, Run
+from traceferry.analysis.compare.runs import KERNEL, LOST, Recorded, Run
 from traceferry.analysis.totals.portable import Amounts, Tree
 from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
@@ -25,7 +28,7 @@ def runs_of(url: str, with_trees: bool) -> list[Run]:
 def _run(url: str, of: Combination, with_trees: bool) -> Run:
     samples = sum(row["samples"] for row in of.recordings)
     sampled = [row for row in of.recordings if row["unit"]]
-    sampling = Event(sampled[0]["event"], sampled[0]["unit"], sampled[0]["interval_ns"]) if sampled else None
+    sampling = _main(sampled[0]) if sampled else None
     sample_ns = 0.0
     if sampling is not None:
         weight = sum(row["sample_weight"] for row in sampled)
@@ -35,7 +38,31 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
     name = encodable(f"{url} {of.name}".strip())
     tree = _tree(of.totals.tree) if with_trees else Tree()
     in_kernel = frozenset(frame[:4] for frame in of.totals.tree.frames if frame[4:5] == (KERNEL,))
-    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost, in_kernel)
+    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost, in_kernel, _events(of))
+
+
+def _main(row: Mapping[str, Any]) -> Event:
+    recorded = orjson.loads(row["events"])
+    return Event(row["event"], row["unit"], row["interval_ns"], recorded[0]["kind"] if recorded else "other")
+
+
+def _events(of: Combination) -> tuple[Recorded, ...]:
+    """Returns the events of all recordings, where there are several; those of one that did not have them are missing.
+    What a sample weighs is the mean."""
+    found: dict[Key, list[dict[str, Any]]] = {}
+    for row in of.recordings:
+        for each in orjson.loads(row["events"]):
+            found.setdefault((each["event"], each["unit"], each["kind"]), []).append(each)
+    if len(found) < 2:
+        return ()
+    events = []
+    for (name, unit, kind), each in found.items():
+        periods = {one["period"] for one in each}
+        samples, weight = (sum(one[key] for one in each) for key in ("samples", "weight"))
+        is_scaled = any(one["is_scaled"] for one in each)
+        event = Event(name, unit, 0, kind, periods.pop() if len(periods) == 1 else 0, -1, is_scaled)
+        events.append(Recorded(event, samples, weight, weight / max(samples, 1)))
+    return tuple(events)
 
 
 def _tree(forest: Tree) -> Tree:

@@ -50,12 +50,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "process": TEXT, "thread": TEXT, "threads": COUNT, "samples": COUNT, "calls": COUNT, "allocated_bytes": COUNT,
         "waiting_ns": COUNT, "preempted_ns": COUNT,
     },
+    "events": {**GROUP, "kind": TEXT, "samples": COUNT, "weight": COUNT},
     "losses": {"loss": TEXT, "count": COUNT},
     "colors": {"of": TEXT, "name": TEXT, "family": TEXT, "color": TEXT, "recordings": COUNT},
     "recordings": {
         "recording": TEXT, "size": COUNT, "hash": TEXT, "time_ns": COUNT, "seconds": "float64", "format": TEXT,
         "producer": TEXT, "event": TEXT, "unit": TEXT, "interval_ns": COUNT, "samples": COUNT, "sample_weight": COUNT,
-        "losses": TEXT, "status": TEXT, "reason": TEXT,
+        "events": TEXT, "losses": TEXT, "status": TEXT, "reason": TEXT,
     },
 }  # fmt: skip
 RECORDINGS = "recordings"
@@ -146,7 +147,7 @@ def rows_of(table: str, share: Share, labels: Sequence[str]) -> Values:
         return {name: [row[name] for row in share.rows] for name in (*labels, *COLUMNS[RECORDINGS])}
     if table in ROWS_OF:
         return ROWS_OF[table](share.totals)
-    source: Rows = getattr(share.totals, {"heap": "retained"}.get(table, table))
+    source: Rows = getattr(share.totals, {"heap": "retained", "events": "recorded"}.get(table, table))
     keys = [name for name in COLUMNS[table] if name not in source.columns]
     return _columns(keys, source.keys) | _amounts(source)
 

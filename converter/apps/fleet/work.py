@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import orjson
 
 from traceferry import registry
-from traceferry.analysis.totals.collect import collect
+from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.portable import Totals, portable
 from traceferry.analysis.totals.rows import Rows
@@ -101,7 +101,7 @@ class Aggregation:
             details, trees = Details(trace), Trees(trace, n_buckets=1)
             collected = collect(trace, trees, details=details)
             collected.trees = None
-            row |= facts_of(trace, collected.n_samples, details)
+            row |= facts_of(trace, collected.n_samples, details) | {"events": _events_of(collected)}
             functions = Rows(Totals().functions.columns)
             totals = replace(portable(collected), functions=functions, tree=forest_of(trace, trees))
             return Result(row, totals)
@@ -194,7 +194,7 @@ def row_of(recording: Recording) -> dict[str, Any]:
     """The row of a recording of which nothing else is known."""
     nothing = {name: NOTHING[of] for name, of in COLUMNS[RECORDINGS].items()}
     named = {"recording": encodable(recording.urls[0]), "size": max(recording.size, 0)}
-    return nothing | named | {"time_ns": None, "losses": "{}", "status": DONE}
+    return nothing | named | {"time_ns": None, "events": "[]", "losses": "{}", "status": DONE}
 
 
 def facts_of(trace: Trace, n_samples: int = 0, details: Details | None = None) -> dict[str, Any]:
@@ -217,6 +217,20 @@ def facts_of(trace: Trace, n_samples: int = 0, details: Details | None = None) -
         "sample_weight": 0 if details is None else details.sample_weight,
         "losses": orjson.dumps(losses, option=orjson.OPT_SORT_KEYS).decode(),
     }
+
+
+def _events_of(collected: Collected) -> str:
+    """Returns the events that were recorded, the main one first, as JSON."""
+    events = collected.trace.events
+    found = [
+        {
+            "event": event.name, "unit": event.unit, "kind": event.kind, "period": event.period,
+            "leader": events[event.leader].name if event.leader >= 0 else None, "is_scaled": event.is_scaled,
+            "samples": of.samples, "weight": of.weight,
+        }
+        for event, of in zip(events, collected.of_events, strict=True)
+    ]  # fmt: skip
+    return orjson.dumps(found).decode()
 
 
 # ---------------------------------------------------------------- files
