@@ -26,7 +26,7 @@ from traceferry.exporters.perfetto._packets import Message
 # fmt: off
 """
 OF_KERNELS = re.compile(r"\bpb\.([^_\W]+)_(\w+)")
-IN_ROW, WIDTH = 4, 120
+IN_ROW, WIDTH, LONG = 4, 120, 32
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 # protos/third_party/android/art/heap_graph.proto, which extends TracePacket: the package does not have it.
 HEAP_GRAPH = {
@@ -147,7 +147,8 @@ def assigned(name: str, values: dict[str, int], fields: set[str]) -> str:
 
 
 def class_of(name: str, values: dict[str, int], names: set[str]) -> str:
-    rows = [ordered(values, names)[at : at + IN_ROW] for at in range(0, len(names), IN_ROW)]
+    n = IN_ROW if max(map(len, names)) < LONG else IN_ROW // 2
+    rows = [ordered(values, names)[at : at + n] for at in range(0, len(names), n)]
     shown = (f"    {', '.join(row)} = {', '.join(str(values[value]) for value in row)}\n" for row in rows)
     return "".join([f"class {name}:\n", *shown])
 

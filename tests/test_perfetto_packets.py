@@ -29,10 +29,12 @@ from traceferry.exporters.perfetto._packets import (
     write_task_states,
 )
 from traceferry.exporters.perfetto._stacks import CallstackWriter, PhysicalStacks
-from traceferry.model import LEAVE, PREEMPTED, RUNNING, Array
+from traceferry.exporters.perfetto.scheduling import STATES
+from traceferry.model import LEAVE, PREEMPTED, RUNNABLE, RUNNING, WAITING, Array
 
 SEQUENCE, START = 300, 1_000_000
 INT32, INT64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
+ZERO = np.zeros(1, np.uint8)
 LENGTHS = st.integers(0, 9).map(lambda n: 1 << 7 * n)  # the first number of one byte, two bytes...
 TIMES = st.lists(st.integers(0, 300) | INT32 | LENGTHS.filter(lambda n: n < 2**55), max_size=30).map(
     lambda steps: list(accumulate(steps, initial=START))[1:]
@@ -119,10 +121,9 @@ def test_samples(ts: list[int], data: st.DataObject) -> None:
 def test_task_states(rows: list[tuple[int, int, int]], scale: int) -> None:
     """TraceProcessor takes no two states at one time, none that runs while it runs, none that stops elsewhere."""
     ts = [START + scale * at for at in accumulate(step for step, _, _ in rows)]
-    states = np.array([state for _, state, _ in rows], np.uint8)
-    packets = packets_of(
-        write_task_states, SEQUENCE, 5, START, i64(*ts), states, i32(*(cpu for _, _, cpu in rows))
-    )  # fmt: skip
+    states = STATES[[state for _, state, _ in rows]]
+    cpus, no_wakers = i32(*(cpu for _, _, cpu in rows)), np.full(len(rows), -1)
+    packets = packets_of(write_task_states, SEQUENCE, 5, START, i64(*ts), states, cpus, no_wakers)
     names = {0: "INTERRUPTIBLE_SLEEP", RUNNING: "RUNNING", PREEMPTED: "RUNNABLE"}
     lasting = [list(group)[-1] for _, group in groupby(zip(ts, rows, strict=True), key=lambda pair: pair[0])]
     wanted: list[tuple[int, str, int]] = []
@@ -137,6 +138,18 @@ def test_task_states(rows: list[tuple[int, int, int]], scale: int) -> None:
     state_names = protos.GenericKernelTaskStateEvent.TaskStateEnum.Name
     assert [(time, state_names(e.state).removeprefix("TASK_STATE_"), e.cpu) for time, e in events] == wanted
     assert {e.tid for _, e in events} <= {5}
+
+
+def test_wakers_are_events_of_ftrace() -> None:
+    states = STATES[[WAITING, RUNNABLE, RUNNING, RUNNABLE]]
+    columns = i64(*(START + at for at in (0, 5, 9, 12))), states, i32(1, 2, 1, 1), i64(-1, 7, -1, 8)
+    waiting, waking, running, runnable = packets_of(write_task_states, SEQUENCE, 5, START, *columns)
+    assert [event.generic_kernel_task_state_event.cpu for event in (waiting, running, runnable)] == [0, 1, 1]
+    # A thread that runs is not woken.
+    assert not waking.HasField("generic_kernel_task_state_event")
+    assert not runnable.HasField("ftrace_events")
+    (event,) = waking.ftrace_events.event
+    assert (waking.ftrace_events.cpu, event.timestamp, event.pid, event.sched_waking.pid) == (2, START + 5, 7, 5)
 
 
 @given(st.lists(st.tuples(INT32, *[st.none() | INT32] * 5), min_size=1, max_size=20))
@@ -365,10 +378,10 @@ FOLLOWERS = np.zeros((1, 1), np.int64)
         (write_samples, (SEQUENCE, 1, START, OF_ONE, OF_ONE, np.zeros((1, 7), np.int64), ONE, ONE, ONE)),
         (write_samples, (SEQUENCE, 1, START + 1, OF_ONE, OF_ONE, FOLLOWERS, ONE, ONE, ONE)),
         (write_samples, (SEQUENCE, 1, START, OF_ONE, OF_ONE, FOLLOWERS, ONE, i32(1), ONE)),
-        (write_task_states, (SEQUENCE, 1, START, OF_TWO, np.zeros(1, np.uint8), TWO)),
-        (write_task_states, (SEQUENCE, 1, START + 1, OF_ONE, np.zeros(1, np.uint8), ONE)),
-        (write_task_states, (SEQUENCE, 1, START, OF_ONE, np.full(1, 3, np.uint8), ONE)),
-        (write_task_states, (SEQUENCE, 1, START, OF_ONE, np.full(1, RUNNING, np.uint8), i32(-1))),
+        (write_task_states, (SEQUENCE, 1, START, OF_TWO, ZERO, TWO, OF_ONE)),
+        (write_task_states, (SEQUENCE, 1, START + 1, OF_ONE, ZERO, ONE, OF_ONE)),
+        (write_task_states, (SEQUENCE, 1, START, OF_ONE, ZERO, ONE, OF_TWO)),
+        (write_task_states, (SEQUENCE, 1, START, OF_ONE, STATES[[RUNNING]], i32(-1), OF_ONE)),
         (write_heap_objects, (ONE, OF_ONE, i64(0), ONE)),
         (write_heap_objects, (i32(-1), OF_ONE, i64(0, 0), ONE)),
         (write_heap_objects, (ONE, i64(-1), i64(0, 0), ONE)),

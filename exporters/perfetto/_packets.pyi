@@ -40,4 +40,5 @@ def write_task_states(
     ts: NDArray[np.int64],
     states: NDArray[np.uint8],
     cpu: NDArray[np.int32],
+    waker: NDArray[np.int64],
 ) -> None: ...

@@ -29,9 +29,6 @@ cdef enum:
     # Around a message of `write_rows`, and an integer field of it, at most.
     AROUND = 10
     LONGEST_FIELD = 11
-    # The states of a row of `scheduling`: see traceferry.model.schema.
-    RUNNING = 1
-    PREEMPTED = 2
 
 cdef int64_t ABSENT_VALUE = -(1 << 63)
 ABSENT = np.int64(ABSENT_VALUE)
@@ -229,47 +226,73 @@ def write_samples(
 
 def write_task_states(
     OutputBuffer out not None, int sequence, int64_t tid, int64_t start_ts, const int64_t[::1] ts,
-    const uint8_t[::1] states, const int32_t[::1] cpu
+    const uint8_t[::1] states, const int32_t[::1] cpu, const int64_t[::1] waker
 ):
-    """Writes a thread's rows of `scheduling` at times relative to start_ts, which are not before it.
+    """Writes a thread's rows of `scheduling` at times relative to start_ts, which are not before it. states: Perfetto's
+    names of them; waker: the thread that ends a wait, -1 is none.
 
     TraceProcessor requires that a thread stops before it runs again, that it stops where it ran, and that it has one
     state at one time. So of rows of one time only the last is written, and a thread that runs and starts to run again
-    stops a nanosecond before, if there is one.
+    stops a nanosecond before, if there is one. It knows who woke a thread from events of ftrace alone.
     """
     cdef Py_ssize_t n = ts.shape[0]
-    if states.shape[0] != n or cpu.shape[0] != n:
+    if states.shape[0] != n or cpu.shape[0] != n or waker.shape[0] != n:
         raise ValueError("write_task_states: columns of different lengths")
     cdef Py_ssize_t i
     cdef bint runs = False
     cdef int last_cpu = 0
     cdef int64_t time
     cdef int64_t last = -1
+    cdef int running = pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNING
     with nogil:
         for i in range(n):
-            if states[i] > PREEMPTED or ts[i] < start_ts or (states[i] == RUNNING and cpu[i] < 0):
+            if ts[i] < start_ts or (states[i] == running and cpu[i] < 0):
                 with gil:
-                    raise ValueError("write_task_states: an unknown state or processor, or a time before the recording")
+                    raise ValueError("write_task_states: an unknown processor, or a time before the recording")
             time = ts[i] - start_ts
-            if (i + 1 < n and ts[i + 1] == ts[i]) or (states[i] == RUNNING and runs and time - 1 <= last):
+            if waker[i] >= 0 and states[i] != running and not runs:
+                put_waking(out, sequence, tid, cpu[i], waker[i], ts[i])
+                last = time
                 continue
-            if states[i] == RUNNING:
+            if (i + 1 < n and ts[i + 1] == ts[i]) or (states[i] == running and runs and time - 1 <= last):
+                continue
+            if states[i] == running:
                 if runs:
-                    put_task_state(out, sequence, tid, last_cpu, PREEMPTED, time - 1)
+                    put_task_state(
+                        out, sequence, tid, last_cpu, pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNABLE,
+                        time - 1
+                    )
                 last_cpu = cpu[i]
             put_task_state(out, sequence, tid, last_cpu, states[i], time)
-            runs = states[i] == RUNNING
+            runs = states[i] == running
             last = time
     out.flush()
 
 
-cdef inline int task_state(int state) noexcept nogil:
-    """Returns Perfetto's name of a state."""
-    if state == RUNNING:
-        return pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNING
-    if state == PREEMPTED:
-        return pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_RUNNABLE
-    return pb.GenericKernelTaskStateEventTaskStateEnum_TASK_STATE_INTERRUPTIBLE_SLEEP
+cdef int put_waking(
+    OutputBuffer out, int sequence, int64_t tid, int cpu, int64_t waker, int64_t time
+) except -1 nogil:
+    """Writes ftrace's sched_waking, on the clock BOOT. All lengths are below 128."""
+    cdef uint8_t* o
+    cdef Py_ssize_t p, bundle, event, waking
+    out.reserve(LONGEST)
+    o = out.data + out.n
+    o[0] = pb.Trace_packet
+    p = put_integer(o, 2, pb.TracePacket_trusted_packet_sequence_id, sequence)
+    p = bundle = put_varint(o, p, pb.TracePacket_ftrace_events) + 1
+    p = put_integer(o, p, pb.FtraceEventBundle_cpu, cpu if cpu > 0 else 0)
+    p = event = put_varint(o, p, pb.FtraceEventBundle_event) + 1
+    p = put_integer(o, p, pb.FtraceEvent_timestamp, time)
+    p = put_integer(o, p, pb.FtraceEvent_pid, waker)
+    p = waking = put_varint(o, p, pb.FtraceEvent_sched_waking) + 1
+    p = put_integer(o, p, pb.SchedWakingFtraceEvent_pid, tid)
+    p = put_integer(o, p, pb.SchedWakingFtraceEvent_success, 1)
+    o[waking - 1] = p - waking
+    o[event - 1] = p - event
+    o[bundle - 1] = p - bundle
+    o[1] = p - 2
+    out.n += p
+    return 0
 
 
 cdef int put_task_state(
@@ -284,7 +307,7 @@ cdef int put_task_state(
     p = event = put_varint(o, p, pb.TracePacket_generic_kernel_task_state_event) + 1
     p = put_integer(o, p, pb.GenericKernelTaskStateEvent_tid, tid)
     p = put_integer(o, p, pb.GenericKernelTaskStateEvent_cpu, cpu)
-    p = put_integer(o, p, pb.GenericKernelTaskStateEvent_state, task_state(state))
+    p = put_integer(o, p, pb.GenericKernelTaskStateEvent_state, state)
     o[event - 1] = p - event
     p = put_integer(o, p, pb.TracePacket_timestamp, time)
     o[1] = p - 2

@@ -6,11 +6,34 @@ from collections import Counter
 
 import numpy as np
 
+from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._packets import write_task_states
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
-from traceferry.model import PREEMPTED, RUNNING, WAITING, Table, Thread, Trace
+from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, Array, Table, Thread, Trace, distinct
 
-NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted"}
+NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted", RUNNABLE: "Runnable", UNKNOWN: "Unknown"}
+# Perfetto's number for each state of the model. TraceProcessor knows no unknown state: STOPPED is the rarest one.
+STATES = np.array(
+    [
+        {
+            WAITING: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_INTERRUPTIBLE_SLEEP,
+            RUNNING: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_RUNNING,
+            PREEMPTED: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_RUNNABLE,
+            RUNNABLE: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_RUNNABLE,
+            UNKNOWN: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_STOPPED,
+        }[state]
+        for state in range(5)
+    ],
+    np.uint8,
+)
+# Of what waits, by the kernel's letter.
+WAITS = {
+    "D": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_UNINTERRUPTIBLE_SLEEP,
+    "T": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_STOPPED,
+    "t": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_STOPPED,
+    "X": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_DEAD,
+    "Z": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_DEAD,
+}
 IDLE = 0  # the thread id of what runs where nothing else does
 
 
@@ -21,6 +44,7 @@ class Scheduling:
     """
 
     def __init__(self, trace: Trace, packets: Packets) -> None:
+        self._trace = trace
         self._packets = packets
         self._sequence = 0
         tids = [thread.tid for _, thread in trace.threads]
@@ -46,10 +70,21 @@ class Scheduling:
         if not self._sequence:
             self._sequence = packets.sequence()
             packets.begin(self._sequence, RELATIVE, b"", [])
-        ts, states, cpu = (scheduling[name] for name in ("ts", "state", "cpu"))
-        if self._number_is_reused[index] and states[-1] == RUNNING:
+        ts, cpu, waker = (scheduling[name] for name in ("ts", "cpu", "waker"))
+        states = self._states(scheduling)
+        if self._number_is_reused[index] and scheduling["state"][-1] == RUNNING:
             # Another thread of this number has not started before this one has stopped.
             end = max(thread.end_ts, int(ts[-1]) + 1)
-            ts, states = np.append(ts, end), np.append(states, np.uint8(WAITING))
-            cpu = np.append(cpu, cpu[-1])
-        write_task_states(packets, self._sequence, thread.tid, packets.start_ts, ts, states, cpu)
+            ts, states = np.append(ts, end), np.append(states, STATES[WAITING])
+            cpu, waker = np.append(cpu, cpu[-1]), np.append(waker, -1)
+        write_task_states(packets, self._sequence, thread.tid, packets.start_ts, ts, states, cpu, waker)
+
+    def _states(self, scheduling: Table) -> Array:
+        """uint8: the rows' states as Perfetto has them."""
+        states: Array = STATES[scheduling["state"]]
+        waits = scheduling["state"] == WAITING
+        for reason in distinct(scheduling["reason"][waits]).tolist():
+            kind = WAITS.get(self._trace.strings[reason].partition("|")[0])
+            if kind is not None:
+                states[waits & (scheduling["reason"] == reason)] = kind
+        return states
