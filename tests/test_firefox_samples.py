@@ -619,8 +619,8 @@ def test_off_cpu_is_markers(profile: dict[str, Any]) -> None:
         for name in ("node", "worker", "compiler")
     }
     assert found == {
-        "node": [(9, 12, "waiting", 2), (12, 13, "preempted", None)],
-        "worker": [(25, 30, "waiting", 1)],
+        "node": [(9, 12, "blocked", 2), (12, 13, "preempted", None)],
+        "worker": [(25, 30, "blocked", 1)],
         "compiler": [],
     }
 

@@ -114,7 +114,7 @@ KINDS: dict[str, Kind] = {
     "switch_missing": Kind("loss", "the recording lacks context switches: what threads did before them is unknown",
         "not all kernels record what wakes an idle processor: perf record --switch-events tells of all switches"),
     "switches_left_out": Kind("loss", "context switches were left out: their event was sampled with a frequency",
-        "record them without -F, or with -c 1 for each of them: -e sched:sched_switch/period=1/"),
+        "record without -F: perf record -e cpu-clock -e sched:sched_switch,sched:sched_waking"),
     "samples_filtered": Kind("info", "the recorder's filter left samples out, as it was asked to"),
     "lbr_full": Kind("loss",
         "stacks that the processor recorded (--call-graph lbr) are as deep as it can record: callers may be missing",

@@ -16,7 +16,7 @@ import numpy as np
 from traceferry.model import (
     LEAVE,
     MARKER_COLORS,
-    PREEMPTED,
+    RUNNABLE,
     RUNNING,
     WAITING,
     Array,
@@ -28,6 +28,7 @@ from traceferry.model import (
     Trace,
     distinct,
 )
+from traceferry.timeline.off_cpu import why
 
 INSTANT, INTERVAL = 0, 1  # a marker's phase
 FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
@@ -40,7 +41,6 @@ RESERVED = ("type", "cause", "stack", "flow", "innerWindowID", "color")
 # Counters and markers know fewer colours than categories.
 GRAPH_COLORS = {"blue", "green", "grey", "ink", "magenta", "orange", "purple", "red", "teal", "yellow"}
 NEAREST_COLOR = {"lightblue": "teal", "brown": "orange", "lightred": "red"}
-OFF_CPU = {WAITING: "waiting", PREEMPTED: "preempted"}
 
 
 def graph_color(color: str) -> str:
@@ -78,6 +78,13 @@ class Schemas:
 
     def __init__(self) -> None:
         self._of: dict[Hashable, dict[str, Any]] = {}
+        self._thread_names: dict[int, str] = {}
+
+    def thread_names(self, trace: Trace) -> dict[int, str]:
+        """Returns what threads are called, by their numbers."""
+        if not self._thread_names:
+            self._thread_names = {thread.tid: f"{thread.name} ({thread.tid})" for _, thread in trace.threads}
+        return self._thread_names
 
     def get(self, owner: Hashable, name: str, *fields: dict[str, Any], **rest: Any) -> dict[str, Any]:
         """Returns the schema of `owner`: at the first call, made of the rest."""
@@ -107,7 +114,7 @@ def markers_of(
     for track in distinct(data.states["track"]).tolist():
         columns.append(_state_markers(trace, thread, data.states.take(data.states["track"] == track), schemas))
     if len(data.scheduling):
-        columns.append(_off_cpu_markers(thread, data.scheduling, schemas))
+        columns.append(_off_cpu_markers(trace, thread, data.scheduling, schemas, backtraces))
     return columns
 
 
@@ -263,25 +270,47 @@ def _until_next(thread: Thread, ts: Array) -> Array:
     return np.append(ts[1:], max(thread.end_ts, int(ts[-1]))) - ts
 
 
-def _off_cpu_markers(thread: Thread, scheduling: Table, schemas: Schemas) -> MarkerColumns:
-    """Returns when the thread was off the processors: until the next change or its end. The CPU graph shows what
-    runs."""
+def _off_cpu_markers(
+    trace: Trace, thread: Thread, scheduling: Table, schemas: Schemas, backtraces: Backtraces
+) -> MarkerColumns:
+    """Returns when the thread was off the processors: why, and who ended it, whose stack is the cause. A wait and the
+    time from its end to the next run are one marker. The CPU graph shows what runs."""
     schema = schemas.get(
         "Scheduling",
         "Scheduling",
-        {"key": "state", "label": "State", "format": "string"},
+        {"key": "state", "label": "Why", "format": "string"},
+        {"key": "waker", "label": "Woken by", "format": "string"},
+        {"key": "runnable", "label": "Waited for a CPU", "format": "duration"},
         {"key": "cpu", "label": "Taken off CPU", "format": "integer"},
-        description="The thread was not on a processor: it waited, or another one was preferred",
+        description="The thread was not on a processor: it waited, or others were preferred. The stack is the waker's",
         display=["marker-chart", "marker-table"],
         **dict.fromkeys(LABELS, "{marker.data.state}") | {"tooltipLabel": "Off CPU: {marker.data.state}"},
     )
-    is_off = scheduling["state"] != RUNNING
-    off = scheduling.take(is_off)
+    state, dur = scheduling["state"], _until_next(thread, scheduling["ts"])
+    follows = np.append(False, (state[1:] == RUNNABLE) & (state[:-1] == WAITING))
+    is_first = (state != RUNNING) & ~follows
+    off, end = scheduling.take(is_first), np.append(follows[1:], False)[is_first]
+    after = np.minimum(np.flatnonzero(is_first) + end, len(state) - 1)
+    runnable = np.where(scheduling["state"][after] == RUNNABLE, dur[after], 0)
+    waker, waker_stack = scheduling["waker"][after], scheduling["waker_stack"][after]
+    names = schemas.thread_names(trace) if np.any(waker >= 0) else {}
+    strings, type_name = trace.strings, schema["name"]
+    keys = zip(off["state"].tolist(), off["reason"].tolist(), strict=True)
+    shown = {key: why(key[0], strings[key[1]]) for key in dict.fromkeys(keys)}
+    columns = (off["state"].tolist(), off["reason"].tolist(), off["cpu"].tolist(), waker.tolist(), runnable.tolist())
 
     def rows_data() -> Iterator[dict[str, Any]]:
-        for state, cpu in zip(off["state"].tolist(), off["cpu"].tolist(), strict=True):
-            row = {"type": schema["name"], "state": OFF_CPU.get(state, "off")}
-            yield {**row, "cpu": cpu} if cpu >= 0 else row
+        for state, reason, cpu, tid, waited in zip(*columns, strict=True):
+            row = {"type": type_name, "state": shown[state, reason]}
+            if cpu >= 0:
+                row["cpu"] = cpu
+            if tid >= 0:
+                row["waker"] = names.get(tid, f"thread {tid}")
+            if waited:
+                row["runnable"] = waited / 1e6
+            yield row
 
-    dur = _until_next(thread, scheduling["ts"])[is_off]
-    return MarkerColumns(off["ts"], dur, "Off CPU", "Scheduling", rows_data())
+    rows: Iterator[dict[str, Any]] = rows_data()
+    if np.any(waker_stack >= 0):
+        rows = _with(backtraces.key, rows, waker_stack.tolist(), backtraces.of(waker_stack, scheduling["ts"][after]))
+    return MarkerColumns(off["ts"], dur[is_first] + np.where(end, dur[after], 0), "Off CPU", "Scheduling", rows)
