@@ -453,13 +453,14 @@ def test_info_json_is_the_interface(run: Run) -> None:
         "allocations": {"count": "int", "bytes": "int"},
     }  # fmt: skip
     assert found.keys() == {
-        "inputs", "time", "processes", "events", "functions", "allocations", "markers", "coverage", "code_objects",
-        "tiers", "sources", "issues",
+        "inputs", "time", "processes", "events", "functions", "allocations", "markers", "coverage", "branches",
+        "accesses", "code_objects", "tiers", "sources", "issues",
     }  # fmt: skip
     assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]
     assert found["time"] == {"clock": "str", "duration_ns": "int", "unix_start_ns": "NoneType"}
     (process,) = found["processes"]
-    assert process.keys() == {"pid", "name", "threads", "views", "counters", "heap_snapshots"}
+    keys = {"pid", "name", "cgroup", "namespaces", "threads", "views", "counters", "heap_snapshots"}
+    assert process.keys() == keys
     assert process["threads"][0].items() >= thread.items()
     assert set(process["threads"][0]["markers"].values()) == {"int"}
     assert found["functions"].keys() == {"total", "top"}

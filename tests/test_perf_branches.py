@@ -169,7 +169,7 @@ def test_vector_registers_that_do_not_fit() -> None:
     data = recorded("<", sample_type="IP|TID|TIME|REGS_INTR", regs_intr=1)
     words: Sequence[int] = (LIB, PID | PID << 32, START, 6, 0, 0xFFFF_FFFF)
     data.raw_record(9, 2, struct.pack("<6Q", *words))
-    assert reported(read(data)) == {"bad_record": 1}
+    assert reported(read(data)) == {"bad_record": 1, "no_samples": 1}
 
 
 # ---------------------------------------------------------------- as edges

@@ -1499,7 +1499,7 @@ LOSSES: dict[str, tuple[Callable[[PerfData], PerfData], dict[str, int]]] = {
         lambda d: d.lost_samples(3, filtered=True).lost_samples(4),
         {"samples_filtered": 3, "lost_samples": 4},
     ),
-    "hardware traces": (lambda d: d.auxtrace(bytes(24)).auxtrace(bytes(8)), {"records_not_read": 2}),
+    "hardware traces": (lambda d: d.auxtrace(bytes(24)).auxtrace(bytes(8)), {"traces_not_decoded": 2}),
     "throttled": (lambda d: d.throttle().throttle(on=False).throttle().throttle(on=False), {"throttled": 2}),
     "nothing": (lambda d: d, {}),
 }
@@ -1516,7 +1516,7 @@ NOT_READ: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
     "branches": ("BRANCH_STACK", {"branch_sample_type": 8}, {}),
     "a group's counters": ("READ", {"read_format": "ID|GROUP"}, {}),
     "its own counter": ("READ", {"read_format": "ID"}, {}),
-    "weights": ("WEIGHT|DATA_SRC", {"type": RAW}, {"sample_parts_not_read": 2}),
+    "transactions": ("TRANSACTION|REGS_INTR", {"type": RAW}, {"sample_parts_not_read": 2}),
     "a memory access of an event that has none": ("DATA_SRC", {"type": SOFTWARE}, {}),
 }
 

@@ -122,6 +122,9 @@ KINDS: dict[str, Kind] = {
     "off_cpu_not_read": Kind("loss",
         "samples of time off the processor (--off-cpu) are left out: they have no process of their own",
         "record context switches instead: perf record --switch-events, or -e sched:sched_switch"),
+    "traces_not_decoded": Kind("loss", "hardware traces are not decoded",
+        "perf inject --itrace makes samples of them, which are read; perf script --itrace prints them"),
+    "no_samples": Kind("loss", "the recording has no samples: there is nothing to show"),
     "records_not_read": Kind("loss", "parts of the recording are not read", "perf script and perf report read them"),
     "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
     "event_never_ran": Kind("info", "a counter of a group never ran: the processor had no place for it, or the machine "

@@ -33,6 +33,8 @@ BLOCKED, SLEEPING, DISK, PREEMPTION, RUNNABILITY = "Blocked", "Sleeping", "Disk"
 OFF_CPU_COLORS = {
     BLOCKED: "red", SLEEPING: "darkgrey", DISK: "purple", PREEMPTION: "orange", RUNNABILITY: "lightred",
 }  # fmt: skip
+# Categories of what an access to memory has met begin with this.
+MEMORY_LEVEL = "Memory: "
 CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS | OFF_CPU_COLORS
 
 # Files that execute programs of other languages, by their names without folders: interpreters, virtual machines, and

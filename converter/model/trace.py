@@ -194,6 +194,9 @@ class HeapSnapshot(NamedTuple):
 
 @dataclass
 class Process(Sealed):
+    """One process. cgroup: the path of its control group, namespaces: those that it is in, as `pid:[4026531836]`; ""
+    where they are not recorded."""
+
     pid: int
     name: str
     start_ts: int
@@ -201,6 +204,8 @@ class Process(Sealed):
     threads: list[Thread] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     heap_snapshots: list[HeapSnapshot] = field(default_factory=list)
+    cgroup: str = ""
+    namespaces: str = ""
 
     def __post_init__(self) -> None:
         self.name = encodable(self.name)

@@ -91,7 +91,7 @@ def thread_head(trace: Trace, process: Process, thread: Thread) -> dict[str, Any
     return {
         "name": thread.name,
         "isMainThread": thread.is_main,
-        "processName": process.name,
+        "processName": f"{process.name} ({process.cgroup})" if process.cgroup else process.name,
         "processType": "default",
         "pid": str(process.pid),
         "tid": thread.tid,

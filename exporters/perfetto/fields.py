@@ -32,7 +32,7 @@ InternedV8String = Message(iid=8, latin1=18, utf16_le=26)
 Line = Message(function_name=10, source_file_name=18, line_number=24)
 Mapping = Message(iid=8, build_id=16, start=32, end=40, path_string_ids=56)
 ModuleSymbols = Message(path=10, build_id=18, address_symbols=26)
-ProcessDescriptor = Message(pid=8, process_name=50)
+ProcessDescriptor = Message(pid=8, process_name=50, process_labels=66)
 ProfilePacket = Message(process_dumps=42, continued=48, index=56)
 ProfilePacketHeapSample = Message(callstack_id=8, self_allocated=16, self_freed=24, alloc_count=40, free_count=48)
 ProfilePacketProcessHeapSamples = Message(

@@ -96,7 +96,9 @@ class Packets(OutputBuffer):
         return self._n_tracks
 
     def write_process(self, process: Process) -> int:
-        return self.write_track(process=pb.ProcessDescriptor(pid=process.pid, process_name=process.name))
+        labels = {"process_labels": process.cgroup} if process.cgroup else {}
+        descriptor = pb.ProcessDescriptor(pid=process.pid, process_name=process.name, **labels)
+        return self.write_track(process=descriptor)
 
     def write_states(self, thread: Thread, thread_track: int, name: str, ts: Array, states: Iterable[str]) -> None:
         """Writes a track of states below the thread's, at least one. The last one holds until the thread's end: the

@@ -163,9 +163,18 @@ class UserRecords:
             case RecordType.TIME_CONV:
                 shift, mult, zero = fields.u64s(3)
                 self.counter = Counter(shift, mult, zero)
+            case RecordType.BPF_METADATA:
+                self._bpf_metadata(fields)
             case RecordType.HEADER_FEATURE:
                 number = fields.u64()
                 self.features.read(number, fields.at, fields.end)
+
+    def _bpf_metadata(self, fields: Fields) -> None:
+        """char prog_name[16]; u64 nr; nr times char key[64], value[256]"""
+        name = encodable(until_nul(fields.bytes(16)))
+        for _ in range(min(fields.u64(), fields.left // 320)):
+            key, value = (encodable(until_nul(fields.bytes(size))) for size in (64, 256))
+            self.features.features.bpf_metadata[f"bpf {name} {key}"] = value
 
     def read_tracing_data(self) -> None:
         """Reads the formats of the tracepoints that were recorded."""
@@ -181,6 +190,6 @@ class UserRecords:
 
 USER_TYPES_READ = (
     RecordType.HEADER_ATTR, RecordType.HEADER_TRACING_DATA, RecordType.HEADER_BUILD_ID, RecordType.EVENT_UPDATE,
-    RecordType.TIME_CONV, RecordType.HEADER_FEATURE,
+    RecordType.TIME_CONV, RecordType.HEADER_FEATURE, RecordType.BPF_METADATA,
 )  # fmt: skip
 assert min(USER_TYPES_READ) >= USER_TYPES_FROM

@@ -12,6 +12,7 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source, written_at
+from traceferry.importers.perf.accesses import cgroup_of, page_sizes, with_levels
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
@@ -94,6 +95,8 @@ def _add_recording(
         samples = with_call_branches(samples, recording, memory, keep_apart, report, where)
     samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
+    if np.any(samples.data_src != 0):
+        stack = with_levels(stack, recording, trace)
     branches: Branches | None = None
     if np.any(samples.branch_n > 0):
         from traceferry.importers.perf.branches import Branches
@@ -114,7 +117,7 @@ def _add_recording(
     described = attributes(recording)
     name = encodable(Path(source.path).name)
     trace.inputs.append(Input(name, "perf.data", recording.mode, described["recorder"]))
-    trace.attributes |= described
+    trace.attributes |= described | recording.features.bpf_metadata | page_sizes(recording)
 
 
 def _place_timeless(recording: Recording) -> None:
@@ -210,6 +213,8 @@ def _add_processes(
             process = Process(program.pid, name, start, end)
             trace.processes.append(process)
         process.name = encodable(name)
+        process.cgroup = process.cgroup or cgroup_of(recording, programs.of_samples, program.number)
+        process.namespaces = process.namespaces or recording.namespaces.get(program.pid, "")
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         for thread in threads:
             known.add(process, thread)

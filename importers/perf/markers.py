@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf.accesses import access_columns, access_fields, has_accesses
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.tracepoints import Field
 from traceferry.importers.perf.weights import unique_name
@@ -34,7 +35,8 @@ def event_markers(
     shown = [
         event
         for event in recording.events
-        if event.tracepoint is not None or (event.sample_type & SampleType.ADDR and event.index != main)
+        if event.tracepoint is not None
+        or (event.sample_type & SampleType.ADDR and (event.index != main or has_accesses(event)))
     ]
     event_of_row = recording.samples.event[rows] if shown else rows
     for event in shown:
@@ -43,11 +45,14 @@ def event_markers(
             continue
         fields = _fields(event)
         name = unique_name(event, recording.events)
-        marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), category=_category(event))
+        group_by = ("operation", "level") if has_accesses(event) else ()
+        category = _category(event)
+        marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), group_by, category)
         samples = recording.samples
         columns: dict[str, Any] = {"ts": samples.ts[mine] + offset_ns, "stack": stack[mine], "cpu": samples.cpu[mine]}
         if event.tracepoint is None:
             columns |= {"period": samples.period[mine], "addr": samples.addr[mine]}
+            columns |= access_columns(recording, event, mine)
         else:
             columns |= _decoded(recording, event, mine)
         markers[marker_type] = Table(marker_type.spec, columns)
@@ -60,10 +65,12 @@ def _category(event: Event) -> MarkerCategory:
         return CATEGORIES.get(subsystem, "Other")
     if event.name == "context-switches" or event.name.startswith("cpu-migrations"):
         return "Scheduling"
-    return "Memory" if event.name in FAULTS else "Other"
+    return "Memory" if event.name in FAULTS or has_accesses(event) else "Other"
 
 
 def label(fields: Sequence[MarkerField]) -> str:
+    if any(field.key == "level" for field in fields):
+        return "{operation} {level} at {addr}"
     shown = [field.key for field in fields if field.key != "cpu"][:3]
     return ", ".join(f"{key.removeprefix('_')}={{{key}}}" for key in shown)
 
@@ -71,7 +78,8 @@ def label(fields: Sequence[MarkerField]) -> str:
 def _fields(event: Event) -> tuple[MarkerField, ...]:
     cpu = MarkerField("cpu", "CPU", "integer")
     if event.tracepoint is None:
-        return (MarkerField("period", "Period", "integer"), MarkerField("addr", "Address", "hex"), cpu)
+        address = MarkerField("period", "Period", "integer"), MarkerField("addr", "Address", "hex")
+        return (*address, *access_fields(event), cpu)
     return (*(MarkerField(_key(f), f.name, _format(f)) for f in event.tracepoint.fields), cpu)
 
 

@@ -12,29 +12,26 @@ from dataclasses import fields, replace
 import numpy as np
 
 from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType, RecordType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 
 # PERF_COUNT_SW_BPF_OUTPUT
 BPF_OUTPUT = 10
+SWITCHES = {RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE}
 OFF_CPU_EVENT = "offcpu-time"
 
+# PERF_AUXTRACE_*, by the type in AUXTRACE_INFO.
+TRACES = ("", "Intel PT", "Intel BTS", "Arm CoreSight", "Arm SPE", "s390 CPU-MF", "HiSilicon PTT", "Power dispatch log")
 RECORDS = {
-    RecordType.AUXTRACE: "hardware traces (AUXTRACE: Intel PT, Arm CoreSight or SPE, s390)",
     RecordType.STAT: "counts of perf stat (STAT)",
     RecordType.SCHEDSTAT_CPU: "statistics of perf sched stats (SCHEDSTAT_CPU)",
+    RecordType.SCHEDSTAT_DOMAIN: "statistics of perf sched stats (SCHEDSTAT_DOMAIN)",
 }
 PARTS = {
     SampleType.REGS_INTR: "registers at the interrupt",
-    SampleType.WEIGHT: "weights",
-    SampleType.WEIGHT_STRUCT: "weights",
-    SampleType.DATA_SRC: "sources of memory accesses",
     SampleType.TRANSACTION: "transactions",
-    SampleType.PHYS_ADDR: "physical addresses",
-    SampleType.CGROUP: "control groups",
-    SampleType.DATA_PAGE_SIZE: "page sizes",
-    SampleType.CODE_PAGE_SIZE: "page sizes",
     SampleType.AUX: "parts of hardware traces",
 }
 
@@ -58,6 +55,8 @@ def _is_off_cpu(event: Event) -> bool:
 
 def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) -> Iterator[Problem]:
     """Kinds of records, and parts of samples, with how many there are."""
+    yield from _traces(stream)
+    yield from _why_no_samples(stream, events, samples)
     for kind, what in RECORDS.items():
         at = stream.other_at[stream.other_type == kind]
         if len(at):
@@ -70,9 +69,42 @@ def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) 
     yield from (Problem("sample_parts_not_read", n, detail=what) for what, n in n_parts.items() if n)
 
 
+def _traces(stream: Stream) -> Iterator[Problem]:
+    """Names the hardware's traces, with how many bytes they have. AUXTRACE_INFO is u32 type, AUXTRACE u64 size, ..."""
+    order = ">" if stream.big else "<"
+    data = np.frombuffer(stream.data, np.uint8)
+    at = {kind: stream.other_at[stream.other_type == kind] for kind in (RecordType.AUXTRACE_INFO, RecordType.AUXTRACE)}
+    at = {kind: of[numbers_at(data, of + 6, order + "u2") >= 16] for kind, of in at.items()}
+    infos, traces = at.values()
+    if not len(traces):
+        return
+    kinds = numbers_at(data, infos + 8, order + "u4").tolist()
+    names = [TRACES[kind] if kind < len(TRACES) else f"type {kind}" for kind in dict.fromkeys(kinds)]
+    size = sum(numbers_at(data, traces + 8, order + "u8").tolist())
+    of = ", ".join(filter(None, names)) or "of an unknown kind"
+    yield Problem("traces_not_decoded", len(traces), int(traces[0]), f"{of} (AUXTRACE): {size} bytes")
+
+
+def _why_no_samples(stream: Stream, events: Sequence[Event], samples: Samples) -> Iterator[Problem]:
+    """Says why a recording shows nothing, unless it has context switches."""
+    types = set(np.unique(stream.other_type).tolist())
+    if len(samples) or types & SWITCHES:
+        return
+    if types & {RecordType.STAT, RecordType.STAT_ROUND, RecordType.STAT_CONFIG}:
+        why = "perf stat record writes counts, not samples: perf record -e EVENT writes samples"
+    elif types & {RecordType.SCHEDSTAT_CPU, RecordType.SCHEDSTAT_DOMAIN}:
+        why = "perf sched stats record writes statistics, not samples: perf sched record writes samples"
+    elif RecordType.AUXTRACE in types:
+        why = "it has a hardware trace only, which perf script --itrace decodes"
+    elif all(event.is_dummy for event in events):
+        why = "its event is dummy, which counts nothing: perf record -e cpu-clock works everywhere"
+    elif len(stream.sample_at):
+        why = "none of its samples can be read"
+    else:
+        why = f"{events[0].name} did not occur, or nothing ran, while it was recorded"
+    yield Problem("no_samples", 1, detail=why)
+
+
 def _parts(event: Event) -> set[str]:
     """Returns what the event's samples have and nothing reads."""
-    parts = {what for bit, what in PARTS.items() if bit & event.sample_type}
-    if not event.can_tell_memory:
-        parts.discard(PARTS[SampleType.DATA_SRC])
-    return parts
+    return {what for bit, what in PARTS.items() if bit & event.sample_type}

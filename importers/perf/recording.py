@@ -29,6 +29,10 @@ class Problem:
     detail: str = ""
 
 
+# PERF_COUNT_SW_DUMMY
+DUMMY = 9
+
+
 @dataclass(frozen=True)
 class Event:
     """A recorded event. index: its place in the file; name: as perf has it ("cycles:u"); sample_type: those bits
@@ -45,6 +49,11 @@ class Event:
     def is_freq(self) -> bool:
         """Whether attr.sample_period is samples per second, not the count from sample to sample."""
         return "freq" in self.attr.flags
+
+    @property
+    def is_dummy(self) -> bool:
+        """Whether it counts nothing: perf adds one for the records beside samples."""
+        return self.attr.type == AttrType.SOFTWARE and self.attr.config == DUMMY
 
     @property
     def can_tell_memory(self) -> bool:
@@ -68,7 +77,7 @@ class Features:
     total_mem: bytes; build_ids: path → hex; clock_data: (clockid, CLOCK_REALTIME in ns, its time in ns) of one moment;
     pmus: attr.type → name; mmap_len: how many bytes a COMPRESSED record stands for at most, 0 is unknown; names_of_ids,
     names_of_indexes: of the events; formats: attr.config → tracepoint; max_branches: how many branches the processor
-    records, 0 is unknown.
+    records, 0 is unknown; bpf_metadata: what programs of BPF say of themselves.
     """
 
     hostname: str = ""
@@ -87,6 +96,7 @@ class Features:
     names_of_indexes: dict[int, str] = field(default_factory=dict)
     formats: dict[int, Format] = field(default_factory=dict)
     max_branches: int = 0
+    bpf_metadata: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -240,7 +250,8 @@ class Recording:
     """mode: "file", "pipe" or "directory"; not_read: what is recorded and not read. counter: of TIME_CONV, which
     converts the processor's counter; stream: what all offsets refer to: the file itself, then the directory's other
     files, then what was compressed. From `switches` on: what
-    sideband.py reads, each by time; n_throttled: how often sampling stopped on a CPU because there were too many
+    sideband.py reads, each by time; cgroups: paths by the number that samples have; namespaces: of processes, by pid;
+    n_throttled: how often sampling stopped on a CPU because there were too many
     interrupts.
     """
 
@@ -261,6 +272,8 @@ class Recording:
     maps: list[Mmap] = field(default_factory=list)
     ksymbols: list[Ksymbol] = field(default_factory=list)
     n_throttled: int = 0
+    cgroups: dict[int, str] = field(default_factory=dict)
+    namespaces: dict[int, str] = field(default_factory=dict)
 
     @property
     def order(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.common.shown_text import encodable
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.events import SAMPLE_ID_WORDS, EventTable
 from traceferry.importers.perf.fields import numbers_at, until_nul
@@ -44,6 +45,8 @@ from traceferry.model import Array, index_of
 
 KERNEL_CPUMODES = (1, 4)
 TIMES_END = 1 << 62
+# NET_NS_INDEX and those after it, as /proc/PID/ns calls them.
+NAMESPACES = ("net", "uts", "ipc", "pid", "user", "mnt", "cgroup")
 # Reads the numbers at many offsets of a stream, all of which must be there: of the kind u2, i4 or u8.
 Reader = Callable[[Array, str], Array]
 
@@ -69,10 +72,13 @@ class Others:
 def read_sideband(recording: Recording, stream: Stream, table: EventTable) -> None:
     """Adds them to the recording, each by time, and what is wrong with them to its problems."""
     problems = recording.problems
-    in_columns = [RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE, RecordType.CALLCHAIN_DEFERRED]
+    in_columns = [
+        RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE, RecordType.CALLCHAIN_DEFERRED, RecordType.NAMESPACES,
+    ]  # fmt: skip
     wanted = np.isin(stream.other_type, [*TYPED, *in_columns])
     rows = _others(stream, table, stream.other_at[wanted], stream.other_type[wanted], problems)
     recording.switches, recording.deferred = _switches(rows), _deferred(stream, rows, problems)
+    recording.namespaces = _namespaces(stream, rows)
     bad: list[int] = []
     n_lost, n_filtered = 0, 0
     decoded = np.isin(rows.type, TYPED)
@@ -129,6 +135,21 @@ def _others(stream: Stream, table: EventTable, at: Array, types: Array, problems
         _take_times_of_bodies(stream, rows)
     rows = rows.take(np.argsort(rows.ts, kind="stable"))
     return rows.take(rows.body_end >= 0)
+
+
+def _namespaces(stream: Stream, rows: Others) -> dict[int, str]:
+    """Returns the last namespaces of each process: i32 pid, tid; u64 nr; nr times u64 dev, inode."""
+    found: dict[int, str] = {}
+    order = ">" if stream.big else "<"
+    for nth in np.flatnonzero(rows.type == RecordType.NAMESPACES).tolist():
+        at, end = int(rows.at[nth]) + RECORD_HEADER_SIZE, int(rows.body_end[nth])
+        if end - at < 16:
+            continue
+        pid, _, n = struct.unpack_from(order + "iiQ", stream.data, at)
+        n = min(n, len(NAMESPACES), (end - at - 16) // 16)
+        inodes = struct.unpack_from(order + f"{2 * n}Q", stream.data, at + 16)[1::2]
+        found[pid] = " ".join(f"{name}:[{inode}]" for name, inode in zip(NAMESPACES, inodes, strict=False))
+    return found
 
 
 def _reader(stream: Stream) -> Reader:
@@ -195,7 +216,7 @@ LOST_TYPES = (RecordType.LOST, RecordType.LOST_SAMPLES)
 # What is read record by record.
 TYPED = (
     RecordType.COMM, RecordType.FORK, RecordType.EXIT, RecordType.MMAP, RecordType.MMAP2, RecordType.KSYMBOL,
-    RecordType.THROTTLE, RecordType.UNTHROTTLE, *LOST_TYPES,
+    RecordType.THROTTLE, RecordType.UNTHROTTLE, RecordType.CGROUP, *LOST_TYPES,
 )  # fmt: skip
 LAYOUTS = [{int(kind): struct.Struct(order + kind.body.fields) for kind in RecordType if kind.body} for order in "<>"]
 
@@ -226,5 +247,7 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
         case RecordType.KSYMBOL:
             address, length, _, flags = numbers
             recording.ksymbols.append(Ksymbol(ts, address, length, text, bool(flags & KSYMBOL_UNREGISTER)))
+        case RecordType.CGROUP:
+            recording.cgroups[numbers[0]] = encodable(text)
         case RecordType.THROTTLE:
             recording.n_throttled += 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from traceferry.common.report import Report
 from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf.accesses import has_accesses, latency_of
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType, ReadFormat
 from traceferry.importers.perf.recording import Event as RecordedEvent
@@ -22,7 +23,6 @@ from traceferry.model import Array, Event, EventKind, TraceBuilder, index_of
 
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)
-DUMMY_EVENT = 9
 KINDS: dict[int, EventKind] = {
     AttrType.HARDWARE: "hardware", AttrType.SOFTWARE: "software", AttrType.TRACEPOINT: "tracepoint",
     AttrType.HW_CACHE: "cache", AttrType.RAW: "raw", AttrType.BREAKPOINT: "breakpoint",
@@ -88,7 +88,7 @@ def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]
     samples, events = recording.samples, recording.events
     counts = np.bincount(samples.event, minlength=len(events)).tolist()
     for event, count in zip(events, counts, strict=True):
-        if not count or _is_dummy(event):
+        if not count or event.is_dummy:
             continue
         amounts = _group_amounts(recording, event)
         own = amounts.pop(event.index, None)
@@ -99,6 +99,10 @@ def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]
                 report.note("event_never_ran", where=f"{where} {member.name}", detail=member.name)
             elif not counts[index]:
                 yield _Found(_event_of(recording, member, amount), event.index, amount.weight, is_member=True)
+        latency = latency_of(recording, event)
+        if latency is not None:
+            name = f"{unique_name(event, events)} latency"
+            yield _Found(Event(name, "cycles", kind="memory"), event.index, latency, is_member=True)
 
 
 def _event_of(recording: Recording, event: RecordedEvent, amount: _Amount | None) -> Event:
@@ -109,17 +113,15 @@ def _event_of(recording: Recording, event: RecordedEvent, amount: _Amount | None
     else:
         period = min(event.attr.sample_period, (1 << 63) - 1)
         interval = period if _is_clock(event) else 0
-    kind: EventKind = "clock" if _is_clock(event) else KINDS.get(event.attr.type, "pmu")
+    kind: EventKind = KINDS.get(event.attr.type, "pmu")
+    if _is_clock(event) or has_accesses(event):
+        kind = "clock" if _is_clock(event) else "memory"
     is_scaled = amount is not None and amount.is_scaled
     return Event(unique_name(event, recording.events), unit, interval, kind, period, is_scaled=is_scaled)
 
 
 def _is_clock(event: RecordedEvent) -> bool:
     return event.attr.type == AttrType.SOFTWARE and event.attr.config in CLOCK_EVENTS
-
-
-def _is_dummy(event: RecordedEvent) -> bool:
-    return event.attr.type == AttrType.SOFTWARE and event.attr.config == DUMMY_EVENT
 
 
 def unique_name(event: RecordedEvent, events: Sequence[RecordedEvent]) -> str:

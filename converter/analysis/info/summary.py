@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.analysis.info.accesses import accesses_json
 from traceferry.analysis.info.branches import branches_json
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.nameless import group_name, grouped_addresses
@@ -63,6 +64,8 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         {
             "pid": process.pid,
             "name": process.name,
+            "cgroup": process.cgroup or None,
+            "namespaces": process.namespaces or None,
             **counts._asdict(),
             "counters": [_counter(counter) for counter in process.counters],
             "heap_snapshots": _heap_snapshots(trace, process, top),
@@ -85,6 +88,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
         "coverage": _coverage(trace, top),
         "branches": branches_json(trace, collected.branches, top),
+        "accesses": [accesses_json(trace, row, totals, top) for row, totals in collected.accesses.items()],
         "code_objects": len(trace.code),
         "tiers": _tiers(trace),
         "sources": len(trace.sources),

@@ -42,6 +42,8 @@ def as_text(summary: Json, names: Sequence[str] = ()) -> str:
     for process in summary["processes"]:
         lines += _counters([counter for counter in process["counters"] if counter["values"]])
     lines += _branches(summary["branches"], shorts)
+    for accesses in summary["accesses"]:
+        lines += _accesses(accesses, shorts)
     lines += _coverage(summary["coverage"])
     lines += _issues(summary["issues"])
     return "\n".join(map(shown, lines))
@@ -74,7 +76,8 @@ def _name(key: str, head: str = "") -> Column:
 
 
 def _process(process: Json) -> list[str]:
-    lines = ["", f"process {process['pid']} {process['name']}"]
+    cgroup = f" in {process['cgroup']}" if process["cgroup"] else ""
+    lines = ["", f"process {process['pid']} {process['name']}{cgroup}"]
     width = max((len(str(thread["tid"])) for thread in process["threads"]), default=0)
     for thread in process["threads"]:
         allocations = {"allocations": thread["allocations"]["count"]}
@@ -179,6 +182,21 @@ def _branches(branches: Json | None, shorts: Shorts) -> list[str]:
     function = ("function", lambda row: _with_tier(row["function"], row["tier"], shorts))
     edges = _table(f"{branches['taken']} branches taken, by edge", [*figures, edge], branches["edges"])
     return edges + _table("branches by function", [*figures, function], branches["functions"])
+
+
+def _accesses(accesses: Json, shorts: Shorts) -> list[str]:
+    """Returns the accesses to memory of one event: by level, and by function and level."""
+    figures = [_number("samples")]
+    if accesses["latency"] is not None:
+        mean = lambda latency: "" if latency is None else f"{latency:.1f}"  # noqa: E731
+        figures += [_number("latency", "cycles"), _number("mean_latency", "each", mean)]
+    title = f"accesses to memory of {accesses['event']}"
+    by_level = _table(f"{title}, by level", [*figures, _name("level")], accesses["levels"])
+    place = (
+        "function",
+        lambda row: f"{shorts.get(row['function'], row['function'])}  {row['level'] or 'unknown'}",
+    )
+    return by_level + _table(f"{title}, by function and level", [*figures, place], accesses["functions"])
 
 
 def _known(value: int | None) -> str:

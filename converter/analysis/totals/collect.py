@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.analysis.totals.accesses import AccessTotals, access_events, latency_event
 from traceferry.analysis.totals.branches import BranchTotals
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
@@ -48,6 +49,7 @@ class Collected:
         # Where one event was recorded, its samples tell what its weights would.
         self.weights = {row: SampleTotals(trace) for row in range(len(trace.events)) if len(trace.events) > 1}
         self.branches = BranchTotals()
+        self.accesses = {row: AccessTotals(trace) for row in access_events(trace)}
         self.allocations = AllocationTotals()
         self.markers = MarkerTotals()
         self.processes: list[ProcessCounts] = []
@@ -77,11 +79,18 @@ class Collected:
             if samples is None or not len(samples):
                 continue
             weight = sums.total(samples["weight"])
+            if row in self.accesses:
+                self.accesses[row].add(samples["stack"], self._latencies(data, row))
             self.of_events[row] = self.of_events[row].plus(len(samples), weight)
             if row in self.weights:
                 self.weights[row].add_weights(samples["stack"], samples["weight"])
             found.append({"event": event.name, "samples": len(samples), "weight": weight})
         return {"events": found} if self.weights else {}
+
+    def _latencies(self, data: ThreadData, row: int) -> Array | None:
+        latency = latency_event(self.trace, row)
+        table = None if latency is None else data.other_samples.get(latency)
+        return None if table is None else table["weight"]
 
     def add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
         """Adds a thread. Returns what it has."""
