@@ -45,8 +45,9 @@ class Library:
     file itself, debug: that with its debug information, None where they are not; differs: why the file that is here is
     not the recorded one, or ""; row: of the trace's libs, -1 until it is entered; category: of its code; n_asked,
     n_nameless: how many addresses were looked up, and at how many of them nothing was found; keeps: whether `asked`
-    keeps these (uint64, as `addresses` says); is_jitted_object: whether a tool made the file of a JIT compiler's code;
-    not_called: those of functions that only their instructions tell."""
+    keeps these (uint64, as `addresses` says), and `unwound` those in stacks (uint64, as linked); is_jitted_object:
+    whether a tool made the file of a JIT compiler's code; not_called: those of functions that only their instructions
+    tell."""
 
     number: int
     name: str
@@ -62,7 +63,13 @@ class Library:
     keeps: bool = False
     is_jitted_object: bool = False
     asked: list[Array] = field(default_factory=list)
+    unwound: list[Array] = field(default_factory=list)
     not_called: set[int] = field(default_factory=set)
+
+    def addresses_with_frames(self) -> Array:
+        """Returns the link addresses (uint64) at which call-frame information was looked for, as far as it is kept."""
+        base = np.uint64(self.binary.base if self.binary is not None else 0)
+        return np.concatenate([np.zeros(0, np.uint64), *self.unwound, *(asked + base for asked in self.asked)])
 
     def addresses(self, offsets: Array) -> tuple[Array, Array]:
         """Returns (where the file's bytes at these offsets are loaded, relative to the lowest of them; which are

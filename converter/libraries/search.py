@@ -177,8 +177,9 @@ class Libraries:
             frames = self._keeps_frames or library.n_nameless > 0
             value["symbols"] = packed_symbols(Used(symbols, lookup, asked, self._answers.keeps_whole), big)
             value["is_stripped"] = stripped_binary(symbols) is not None
-            value["binary"] = packed_binary(binary, sorted(library.not_called), frames)
-            value["debug"] = packed_binary(library.debug, (), frames)
+            used = None if self._answers.keeps_whole else library.addresses_with_frames()
+            value["binary"] = packed_binary(binary, sorted(library.not_called), frames, used)
+            value["debug"] = packed_binary(library.debug, (), frames, used)
         return value
 
     def _find_in_pack(self, recorded: Recorded, library: Library, value: Any) -> None:

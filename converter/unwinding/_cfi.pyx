@@ -411,6 +411,18 @@ cdef class FrameSection:
         found, _ = self.sound_fdes()
         return found["first"].copy(), found["first"] + found["size"]
 
+    def records_at(self, const uint64_t[::1] addresses):
+        """Returns (where the FDEs end that hold at addresses, or limit those that do; where their CIEs begin), int64,
+        rising: offsets in the section. At least one FDE, if any holds code."""
+        found, _ = self.sound_fdes()
+        firsts = found["first"]
+        holding = np.unique(np.searchsorted(firsts, addresses, "right") - 1)
+        holding = holding[holding >= 0] if len(holding) and holding[-1] >= 0 else np.arange(min(len(found), 1))
+        ends = firsts[holding] + found["size"][holding]
+        behind = np.minimum(holding + 1, len(found) - 1)
+        found = found[np.unique(np.concatenate((holding, behind[firsts[behind] == ends])))]
+        return np.sort(found["stop"]), np.unique(self.cie_at.base[found["cie"]])
+
     cdef tuple sound_fdes(self):
         """Returns (the FDEs that hold code, by address; how many cannot be read)."""
         found = self.fdes.base[: self.n_fdes]

@@ -190,13 +190,16 @@ def _answers(found: Frames) -> list[Answer]:
     return [Answer(start, size, frames[begin:end]) for begin, end, start, size in places]
 
 
-def packed_binary(binary: Binary | None, code_at: Sequence[int] = (), frames: bool = True) -> dict[str, Any] | None:
+def packed_binary(
+    binary: Binary | None, code_at: Sequence[int] = (), frames: bool = True, used: Array | None = None
+) -> dict[str, Any] | None:
     """Returns what `unpacked_binary` takes. code_at: where bytes of the code are wanted; frames: whether call-frame
-    information is. Raises FormatError if what is wanted cannot be read."""
+    information is; used: at which link addresses (uint64), None is everywhere. Raises FormatError if what is wanted
+    cannot be read."""
     if binary is None:
         return None
     code = {f"{address:x}": binary.code(address, CODE_SIZE).hex() for address in sorted(code_at)}
-    elf = Blob(f"{binary.name}.elf", skeleton_of(binary, frames))
+    elf = Blob(f"{binary.name}.elf", skeleton_of(binary, frames, used))
     return {"path": binary.path, "debug_id": binary.debug_id, "elf": elf, "code": code}
 
 

@@ -7,10 +7,13 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from traceferry.common.errors import FormatError
+from traceferry.model import Array
 from traceferry.symbolication.binary import PN_XNUM, Binary
 from traceferry.symbolication.debug_links import DEBUG_LINK
 from traceferry.symbolication.plt import PLT_SECTIONS
-from traceferry.unwinding.modules import eh_frame_of, section_of
+from traceferry.unwinding._cfi import FrameSection
+from traceferry.unwinding.modules import MACHINES, eh_frame_of, section_of
+from traceferry.unwinding.pruned import pruned
 
 # The System V ABI, "Object Files": by the size of a word, what follows e_ident, and a section header.
 HEADERS = {4: "HHIIIIIHHHHHH", 8: "HHIQQQIHHHHHH"}
@@ -42,10 +45,11 @@ class _Section(NamedTuple):
     size: int
 
 
-def skeleton_of(binary: Binary, with_frames: bool = True) -> bytes:
+def skeleton_of(binary: Binary, with_frames: bool = True, used: Array | None = None) -> bytes:
     """Returns an ELF file with the header, loaded segments, build id, .gnu_debuglink, call-frame information
     (with_frames) and PLT addresses of this one. Offsets of segments are those in the original file. The same file gives
-    the same bytes. Raises FormatError if one of these cannot be read."""
+    the same bytes. used: uint64, link addresses of which the frames are enough; None: all. Raises FormatError if one
+    of these cannot be read."""
     order, word = "<" if binary.little_endian else ">", binary.word_size
     form = order + HEADERS[word]
     header = list(struct.unpack_from(form, binary.data, IDENT_SIZE))
@@ -55,7 +59,7 @@ def skeleton_of(binary: Binary, with_frames: bool = True) -> bytes:
     kept = [bytes(binary.data[at : at + header[PHENTSIZE]]) for at, segment in entries if segment.type in KEPT]
     if len(kept) >= PN_XNUM:
         raise FormatError(f"{binary.name}: {len(kept)} loaded segments")
-    sections = [_Section("", 0, 0, b"", 0), *_sections(binary, order, with_frames)]
+    sections = [_Section("", 0, 0, b"", 0), *_sections(binary, order, with_frames, used)]
     names = b"".join(section.name.encode() + b"\0" for section in sections) + b".shstrtab\0"
     sections.append(_Section(".shstrtab", SHT_STRTAB, 0, names, len(names)))
     data = bytearray(n_header) + b"".join(kept)
@@ -77,7 +81,7 @@ def skeleton_of(binary: Binary, with_frames: bool = True) -> bytes:
     return bytes(data + table)
 
 
-def _sections(binary: Binary, order: str, with_frames: bool) -> list[_Section]:
+def _sections(binary: Binary, order: str, with_frames: bool, used: Array | None) -> list[_Section]:
     """Returns the sections of a skeleton, without those that the file does not have."""
     sections = []
     if binary.build_id:
@@ -91,10 +95,19 @@ def _sections(binary: Binary, order: str, with_frames: bool) -> list[_Section]:
     frames = {".eh_frame": eh_frame_of(binary), ".debug_frame": section_of(binary, ".debug_frame")}
     for name, found in frames.items():
         if found is not None and with_frames:
-            content = bytes(found[0])
+            content = _frames_of(binary, name, *found, used)
             sections.append(_Section(name, SHT_PROGBITS, found[1], content, len(content)))
     for name in PLT_SECTIONS:
         plt = binary.section_named(name)
         if plt is not None:
             sections.append(_Section(name, SHT_NOBITS, plt.address, b"", plt.size))
     return sections
+
+
+def _frames_of(binary: Binary, name: str, data: memoryview, address: int, used: Array | None) -> bytes:
+    machine = MACHINES.get(binary.machine)
+    if machine is None or used is None:
+        return bytes(data)
+    big, is_debug = not binary.little_endian, name == ".debug_frame"
+    section = FrameSection(data, address, is_debug, big, machine.word_size, machine.n_registers)
+    return pruned(section, data, big, used)

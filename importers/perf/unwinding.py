@@ -152,6 +152,7 @@ class _Run:
             for begin in range(0, n, at_once):
                 piece = mine[begin : min(begin + at_once, n)]
                 parts.append(_Part(rows[piece], unwinder.unwind(piece, spaces[number])))
+                self._keep(parts[-1].chains.pc, spaces[number])
                 self._release(stacks, piece)
             waiting[number] = mine[n:]
 
@@ -166,6 +167,22 @@ class _Run:
         n_bad = sum(problem.n_bad + problem.is_cut for of_one in unwinder.problems.values() for problem in of_one)
         self.trace.report.note("unwinding_damaged", n_bad, where=self.where)
         return parts
+
+    def _keep(self, pc: Array, space: AddressSpace) -> None:
+        """Tells libraries that keep them at which addresses their call-frame information was looked for: of frames, and
+        the byte before."""
+        if not any(library is not None and library.keeps for library in self.libraries):
+            return
+        start, end, bias, module = space.columns()
+        pc = distinct(np.concatenate((pc, pc - np.uint64(1))))
+        at = np.searchsorted(start, pc, "right") - 1
+        is_mapped = (at >= 0) & (pc < np.append(end, np.uint64(0))[at])
+        pc, at = pc[is_mapped], at[is_mapped]
+        for number in distinct(module[at]).tolist():
+            library = self.libraries[number] if number >= 0 else None
+            if library is not None:
+                mine = module[at] == number
+                library.unwound.append(pc[mine] - bias[at[mine]])
 
     def _release(self, stacks: UserStacks, piece: Array) -> None:
         """Dumps that were read need not stay in memory: a file that is mapped is read again where it is needed."""
