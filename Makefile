@@ -68,7 +68,7 @@ $(VENV)/.tools:
 
 $(VENV)/.installed: $(VENV)/.tools pyproject.toml setup.py
 	@echo "installing traceferry"
-	@TRACEFERRY_KERNELS=0 $(PIP) install --no-build-isolation --editable '.[symbols]'
+	@TRACEFERRY_KERNELS=0 $(PIP) install --no-build-isolation --editable .
 	@touch $@
 
 # The machine's C compiler, else one from the Python package index, which stays in this folder and is only used to build.

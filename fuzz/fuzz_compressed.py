@@ -86,7 +86,6 @@ def read_section(data: bytes, name: str) -> None:
     except FormatError:
         pass
     assert list(ElfSymbols(Binary(source)).functions()) == []
-    _ = Binary(source).symcache
 
 
 def one_input(data: bytes) -> None:

@@ -131,7 +131,7 @@ def expected(whole: Path) -> tuple[np.ndarray, list[Stack]]:
     symbols = opened(whole, Report())
     addresses = code_of(symbols)
     alone = ElfSymbols(symbols.binary)
-    alone.lookup = lambda wanted: look_up(wanted, alone._own.answer)  # type: ignore[method-assign]
+    alone.lookup = lambda wanted: look_up(wanted, alone._dwarf.answer)  # type: ignore[method-assign]
     stacks = stacks_of(alone, addresses)
     assert max(map(len, stacks)) >= 3
     return addresses, [[(name, source.replace("/whole", "/split"), line) for name, source, line in s] for s in stacks]

@@ -28,7 +28,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 from traceferry.apps.fleet import places, storage, symbols
 from traceferry.apps.fleet.symbols import SymbolStore
 from traceferry.files.source import open_source
-from traceferry.symbolication import elf
 from traceferry.symbolication.choose import open_symbols
 
 
@@ -200,18 +199,14 @@ def test_compressed_files(fleet: Fleet) -> None:
     assert fleet.output(find_symbols=fleet.store().find) == fleet.as_given()
 
 
-def test_of_several_names_it_is_that_of_the_file(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With symbolic and without."""
+def test_of_several_names_it_is_that_of_the_file(fleet: Fleet) -> None:
     fleet.have(aliased="aliased")
-    path = str(fleet.binaries / "aliased")
-    for is_installed in {elf.has_symbolic(), False}:
-        monkeypatch.setattr(elf, "has_symbolic", lambda is_installed=is_installed: is_installed)
-        itself = open_symbols(open_source(path))
-        starts = np.array([function.start for function in itself.functions()], np.uint64)
-        found = fleet.store(str(fleet.tmp_path / f"cache {is_installed}")).find(itself.build_id, "aliased")
-        assert found is not None
-        one, other = found.symbols.lookup(starts), itself.lookup(starts)
-        assert list(frames_by_address(one)) == list(frames_by_address(other))
+    itself = open_symbols(open_source(str(fleet.binaries / "aliased")))
+    starts = np.array([function.start for function in itself.functions()], np.uint64)
+    found = fleet.store().find(itself.build_id, "aliased")
+    assert found is not None
+    one, other = found.symbols.lookup(starts), itself.lookup(starts)
+    assert list(frames_by_address(one)) == list(frames_by_address(other))
 
 
 UNWIND = SHARED / "captures/unwind"

@@ -95,22 +95,15 @@ def test_a_symbol_goes_before_the_stub() -> None:
     assert stub_names(symbols, layout) == [["memcpy$plt", *STUBS[1:2], "*ABS*+0x1808@plt"]]
 
 
-@pytest.mark.parametrize("has_symbolic", [True, False])
 @pytest.mark.parametrize("says_where", [True, False], ids=["ranges", "no ranges"])
-def test_debug_information_does_not_change_stubs(
-    has_symbolic: bool, says_where: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A unit that does not say where its code is can have code anywhere: symbolic is asked for all addresses then."""
-    if has_symbolic:
-        pytest.importorskip("symbolic")
-    monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda: has_symbolic)
+def test_debug_information_does_not_change_stubs(says_where: bool) -> None:
+    """A unit that does not say where its code is can have code anywhere."""
     ranges = {"low_pc": TEXT, "high_pc": 8} if says_where else {}
     dwarf = Dwarf(5).unit(die(SUBPROGRAM, {NAME: "main", LOW_PC: TEXT, HIGH_PC: 8}), **ranges)
     layout = LAYOUTS["x86-64 bfd"]
     symbols = opened(elf(layout, [*CODE, MEMSET], dwarf.sections))
     assert stub_names(symbols, layout) == [STUBS]
     assert names(symbols, INIT + 0x17, INIT + 0x18, TEXT + 0x40) == ["_init", "", ""]
-    assert symbols._was_described is not says_where
 
 
 def test_symbols_in_another_file_do_not_name_stubs() -> None:

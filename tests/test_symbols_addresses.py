@@ -43,10 +43,8 @@ def loaded_at(address: int) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("symbolic", [True, False], ids=["symbolic", "without it"])
 @pytest.mark.parametrize("base", BASES, ids=hex)
-def test_any_addresses(monkeypatch: pytest.MonkeyPatch, base: int, symbolic: bool) -> None:
-    monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda: symbolic)
+def test_any_addresses(base: int) -> None:
     for name, data in sources(base):
         source = Source(name, memoryview(data))
         symbols: Symbols = open_symbols(source)

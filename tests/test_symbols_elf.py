@@ -1,11 +1,10 @@
-"""ELF binaries as symbols: look-ups of many addresses at once say what a look-up of each says, with symbolic and
-without it."""
+"""ELF binaries as symbols: look-ups of many addresses at once say what a look-up of each says, and what symbolic
+says."""
 
 import io
 import struct
-import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from recordings import content, names, path_of
-from support import load_checked
 
 from traceferry.apps.cli.symbol_files import debug_bytes
 from traceferry.common.errors import FormatError
@@ -27,7 +25,7 @@ from traceferry.symbolication import binary as binary_module
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_of
 from traceferry.symbolication.elf import ElfSymbols
-from traceferry.symbolication.interface import Frames, look_up
+from traceferry.symbolication.interface import Answer, Frames, look_up
 from traceferry.symbolication.symbol_table import Texts
 
 PROGRAMS = names(r"\d+/.*")
@@ -100,35 +98,47 @@ def test_symbol_tables_alone_say_what_symbolic_says(rows: list[Symbol], describe
     rows = [row for row in rows if row.name or row.address not in named]
     dwarf = Dwarf(5, big=big)
     if described:
+        # symbolic lets a symbol end where a function without a symbol begins.
+        rows = [row for row in rows if row.address >= 0x1018 or (row.size and row.address + row.size <= 0x1010)]
         dwarf.unit(die(SUBPROGRAM, {NAME: "described", LOW_PC: 0x1010, HIGH_PC: 8}), low_pc=0x1010, high_pc=8)
-    symbols = opened(dwarf.elf(rows))
+    data = dwarf.elf(rows)
+    symbols = opened(data)
     addresses = np.arange(0xFF0, 0x1060, dtype=np.uint64)[::-1]
-    found, wanted = symbols.lookup(addresses), look_up(addresses, symbols._answer_of_symbolic)
-    assert (found.start == wanted.start).all()
-    for start, one, other in zip(wanted.start.tolist(), stacks(found), stacks(wanted), strict=True):
+    found, wanted = symbols.lookup(addresses), look_up(addresses, answer_of_symbolic(data, symbols.base))
+    for nth, (one, other) in enumerate(zip(stacks(found), stacks(wanted), strict=True)):
+        start = int(wanted.start[nth])
+        if described and 0x1010 <= addresses[nth] < 0x1018:
+            # symbolic lets such a function end where a symbol in front of it does.
+            start, other = 0x1010, [("described", "", 0)]
+        assert found.start[nth] == start
         here = [row for row in rows if row.address == start and row.kind == FUNC and row.section == 1]
         names = [best_name(here)] if here and other else [name for name, _, _ in other]
         assert [name for name, _, _ in one] == names
         assert [place for _, *place in one] == [place for _, *place in other]
-    assert symbols._was_described == described
 
 
-def test_what_is_nowhere_described_is_not_asked_of_symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ElfSymbols, "_lookup_described", lambda *_: pytest.fail("it was asked"))
+def answer_of_symbolic(data: bytes, base: int) -> Callable[[int], Answer]:
+    from symbolic import Archive
+
+    cache = next(Archive.from_bytes(data).iter_objects()).make_symcache()
+
+    def answer(address: int) -> Answer:
+        found = [frame for frame in cache.lookup(address - base) if frame.symbol] if address >= base else []
+        start = found[-1].sym_addr + base if found else 0
+        return Answer(start, 0, [(frame.symbol, frame.full_path or "", frame.line or 0) for frame in found])
+
+    return answer
+
+
+def test_files_without_debug_information_are_not_read_as_if_they_had_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceferry.symbolication.dwarf.lookup.DwarfLookup", lambda *_: pytest.fail("it was read"))
     symbols = opened(elf_with_instr_map(FUNCTIONS))
     found = symbols.lookup(np.array([0x3000, 0x2000, 0x3000, 0x2000, 0x2000], np.uint64))
     assert [stack[0][0] for stack in stacks(found)] == ["_Z4workiPKc", "main", "_Z4workiPKc", "main", "main"]
 
 
-@pytest.fixture
-def without_symbolic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where it is not installed."""
-    monkeypatch.setitem(sys.modules, "symbolic", None)
-    monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda: False)
-
-
-def test_without_symbolic_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """At the start, middle and end of each function, and behind it; ids and processors, too."""
+def test_look_ups_of_many_are_those_of_each(tmp_path: Path) -> None:
+    """At the start, middle and end of each function, and behind it; ids and processors, too, are those of symbolic."""
     from symbolic import Archive
 
     n_inlined = 0
@@ -136,14 +146,10 @@ def test_without_symbolic_the_answers_are_the_same(monkeypatch: pytest.MonkeyPat
         symbols, data = program(name, tmp_path), content(name)
         bounds = sizes_of(symbols.binary).items()
         places = sorted({start + at for start, size in bounds for at in (0, size // 3, size // 2, size - 1, size)})
-        addresses = np.array(places, np.uint64)
-        wanted = symbols.lookup(addresses)
-        with monkeypatch.context() as within:
-            within.setattr("traceferry.symbolication.elf.has_symbolic", lambda: False)
-            found = symbols.lookup(addresses)
-            assert symbols.is_slow
-        assert not symbols.is_slow
-        for address, one, other in zip(places, stacks(found), stacks(wanted), strict=True):
+        asked = np.array(places, np.uint64)
+        asked = asked[~symbols.table.are_stubs(asked)]
+        found, wanted = symbols.lookup(asked), look_up(asked, symbols._dwarf.answer)
+        for address, one, other in zip(asked.tolist(), stacks(found), stacks(wanted), strict=True):
             assert one == other, f"{name} {address:#x}"
             n_inlined += len(one) > 1
         assert (found.start == wanted.start).all()
@@ -157,7 +163,7 @@ def test_without_symbolic_the_answers_are_the_same(monkeypatch: pytest.MonkeyPat
     assert n_inlined > 100
 
 
-def test_each_part_of_a_function_has_its_symbol_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_part_of_a_function_has_its_symbol_s_name() -> None:
     """Compilers move the code of f that hardly ever runs to f.cold, in front of all hot code. Of g that part has no
     symbol."""
     dwarf = Dwarf(5)
@@ -167,26 +173,16 @@ def test_each_part_of_a_function_has_its_symbol_s_name(monkeypatch: pytest.Monke
     )
     data = dwarf.elf([Symbol("f", 0x1100, 32), Symbol("f.cold", 0x1000, 16), Symbol("g", 0x1200, 32)])
     addresses = np.array([0x1000, 0x100F, 0x1010, 0x1100, 0x111F, 0x1200], np.uint64)
-    for installed in (True, False):
-        monkeypatch.setattr("traceferry.symbolication.elf.has_symbolic", lambda installed=installed: installed)
-        found = opened(data).lookup(addresses)
-        assert [stack[-1][0] for stack in stacks(found)] == ["f.cold", "f.cold", "g", "f", "f", "g"]
-        assert found.start.tolist() == [0x1000, 0x1000, 0x1010, 0x1100, 0x1100, 0x1200]
+    found = opened(data).lookup(addresses)
+    assert [stack[-1][0] for stack in stacks(found)] == ["f.cold", "f.cold", "g", "f", "f", "g"]
+    assert found.start.tolist() == [0x1000, 0x1000, 0x1010, 0x1100, 0x1100, 0x1200]
 
 
-@pytest.mark.usefixtures("without_symbolic")
 @pytest.mark.parametrize("machine", MACHINES)
-def test_without_symbolic_every_shape_of_symbol_table(machine: str) -> None:
+def test_every_shape_of_symbol_table(machine: str) -> None:
     symbols = opened(elf_with_instr_map(FUNCTIONS, machine=machine))
     asked = np.array([0x3001, 0x2000, 0, (1 << 64) - 1], np.uint64)
     assert stacks(symbols.lookup(asked)) == [[("_Z4workiPKc", "", 0)], [("main", "", 0)], [], []]
-
-
-@pytest.mark.usefixtures("without_symbolic")
-def test_without_symbolic_a_report_says_what_to_install(tmp_path: Path) -> None:
-    trace = load_checked(path_of("fdr-c19-pie-pool.xray"), symbols=[path_of("19/pool-pie")])
-    (issue,) = (issue for issue in trace.report if issue.kind == "symbolic_missing")
-    assert "traceferry[symbols]" in issue.as_text()
 
 
 def program(name: str, folder: Path) -> ElfSymbols:
@@ -320,7 +316,6 @@ TOO_LARGE = {
 @pytest.mark.parametrize("kind", [1, 2, 3, None])
 @pytest.mark.parametrize("why", TOO_LARGE)
 def test_compressed_sections_hold_no_more_than_their_bytes_can(why: str, kind: int | None) -> None:
-    """symbolic asked for as many bytes as the section declared, and where it did not get them, the process ended."""
     symbols = opened(compressed(TOO_LARGE[why][0], kind, TOO_LARGE[why][1]))
     assert len(symbols.lookup(np.array([0x1000], np.uint64)).name) == 0
     assert list(symbols.functions()) == []
@@ -331,7 +326,9 @@ def test_a_section_that_is_compressed_in_both_ways() -> None:
     """Its Elf64_Chdr declares nothing, the same bytes as those of a .zdebug section more than any memory."""
     data = bytearray(compressed(0, int.from_bytes(b"ZLIB", "little"), bytes(99)))
     data[data.index(b"ZLIB") + 4] = 0x7F
-    assert opened(bytes(data)).binary.symcache is None
+    symbols = opened(bytes(data))
+    assert len(symbols.lookup(np.array([0x1000], np.uint64)).name) == 0
+    assert list(symbols.functions()) == []
 
 
 @pytest.mark.parametrize("kind", [1, 2, None])

@@ -1,6 +1,6 @@
-"""An ELF binary: its headers through pyelftools, its debug information through symbolic where that is installed.
+"""An ELF binary: its headers through pyelftools.
 
-Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment (what symbolic takes).
+Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import mmap
 import struct
-import zlib
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -213,20 +212,24 @@ class Binary:
 
     def _decompressed(self, section: SectionHeader, kind: int, packed: memoryview, size: int) -> bytes:
         if kind == ZSTD:
-            found = bytearray()
-            damage = decompress_stream([bytes(packed)] if len(packed) else [], found, size + 1).damage
+            unpacked = bytearray()
+            damage = decompress_stream([bytes(packed)] if len(packed) else [], unpacked, size + 1).damage
+            found = bytes(unpacked)
         elif kind == ZLIB:
-            found, damage = bytearray(), ""
+            from isal import igzip_lib, isal_zlib
+
+            isal_error: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # its stub declares an instance
+            found, damage = b"", ""
             try:
-                found += zlib.decompressobj().decompress(packed, size + 1)
-            except zlib.error as error:
+                found = isal_zlib.decompressobj().decompress(packed, size + 1)
+            except isal_error as error:
                 damage = str(error)
         else:
             raise self._unreadable(f"{section.name} is compressed in a way that is not known: {kind}")
         if damage or len(found) != size:
             why = damage or f"it holds {len(found)} bytes, not the {size} that it declares"
             raise self._unreadable(f"{section.name}: {why}")
-        return bytes(found)
+        return found
 
     def relative_relocations(self, begin: int, end: int) -> dict[int, int]:
         """Returns address → addend of the R_*_RELATIVE relocations that lie in [begin, end)."""
@@ -261,41 +264,6 @@ class Binary:
             if 0 <= begin < segment.size:
                 return bytes(self.data[segment.offset + begin : segment.offset + min(begin + size, segment.size)])
         return b""
-
-    @cached_property
-    def symcache(self) -> Any:
-        """The table that symbolic makes of the symbols and the debug information, None where these are unreadable. Its
-        addresses are relative to the lowest loaded segment, and have 32 bits. Raises ImportError where it is not
-        installed."""
-        if not self._can_be_decompressed():
-            return None
-        from cffi import FFI
-        from symbolic import Archive
-        from symbolic.exceptions import SymbolicError
-
-        # Nothing is copied; what symbolic makes is its own.
-        data = FFI().from_buffer("uint8_t[]", owner_of(self.data))
-        try:
-            archive = Archive.from_bytes(data)
-            first = next(iter(archive.iter_objects()), None)
-            return first.make_symcache() if first is not None else None
-        except SymbolicError:
-            return None
-
-    def _can_be_decompressed(self) -> bool:
-        """Whether no section declares more bytes than it may hold: for that many, symbolic asks at once, and where it
-        does not get them, the process ends. It looks for "ZLIB" in all that is compressed."""
-        try:
-            for section in self.section_headers:
-                packed = self._bytes(section.offset, section.size)
-                described = self._compression(section, packed)
-                if described is not None:
-                    self._check_size(described[1], section)
-                    if bytes(packed[:4]) == b"ZLIB":
-                        self._check_size(int.from_bytes(packed[4:12], "big"), section)
-        except FormatError:
-            return False
-        return True
 
     @cached_property
     def build_id(self) -> str:

@@ -157,12 +157,8 @@ def _build_key(build_id: str) -> str:
 
 
 def note_use(report: Report, library: str, symbols: Symbols, binary: Binary | None) -> None:
-    """Reports what gave a library's functions their names, the damage met so far, and whether look-ups could have been
-    faster. binary: the file with its code."""
-    from traceferry.symbolication.elf import ElfSymbols
-
-    if isinstance(symbols, ElfSymbols) and symbols.is_slow:
-        report.note("symbolic_missing", 1, where=symbols.path, detail=symbols.name)
+    """Reports what gave a library's functions their names, and the damage met so far. binary: the file with its
+    code."""
     report.note("symbols_used", where=symbols.path, detail=f"{library}: {symbols.gives} of {symbols.path}")
     if binary is not None and binary.path != symbols.path:
         report.note("symbols_used", where=binary.path, detail=f"{library}: addresses of {binary.path}")

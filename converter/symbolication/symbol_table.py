@@ -208,6 +208,11 @@ class SymbolTable:
         """Returns (start, size) of a function."""
         return int(self._start[row]), int(self.sizes_at(self._start[row : row + 1])[0])
 
+    def starts(self, rows: Array) -> Array:
+        """Returns (uint64) where functions begin."""
+        starts: Array = self._start[rows]
+        return starts
+
     def sizes_at(self, starts: Array) -> Array:
         """Returns the sizes of the functions that start there, 0 where none is known. starts: uint64."""
         sizes: Array = np.concatenate((self._size, FIRST))[index_of(self._value, starts)]

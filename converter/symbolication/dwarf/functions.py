@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -145,6 +146,16 @@ def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[F
 # ---------------------------------------------------------------- the debug information
 
 
+def context_name(name: str) -> str:
+    """Returns the name of a namespace or class as it stands in front of others."""
+    return f"{{{name[1:-1]}}}" if name[0] == "<" and name[-1] == ">" else name
+
+
+def lambda_name(number: int) -> str:
+    """Returns what stands in front of names in the class of a lambda."""
+    return f"{{lambda#{number}}}"
+
+
 def debug_info(binary: Binary, lost: Lost, linked: LinkedFiles = NO_FILES) -> DebugInfo | None:
     """Returns None where there is none that can be read."""
 
@@ -179,13 +190,17 @@ class DebugInfo:
     """The units of a file, and what their entries mean. text: its sections of code, those that adjoin as one."""
 
     def __init__(self, sections: Sections, text: Ranges, split: SplitUnits, lost: Lost) -> None:
-        self._sections = sections
-        self._text = text
+        self.sections = sections
+        self.text = text
         self._split = split
         self._lost = lost
         self._tables: dict[Unit, LineTable] = {}
         self._lambdas: dict[tuple[Unit, int], dict[int, int]] = {}
-        self.units = Units(sections, lost).found
+        self.units_of = Units(sections, lost)
+
+    @cached_property
+    def units(self) -> list[Unit]:
+        return self.units_of.found
 
     def functions(self) -> Iterator[Function]:
         """Yields functions in the order of the units and their entries."""
@@ -216,16 +231,16 @@ class DebugInfo:
                     self._lost(error)
                     continue
                 for begin, end in ranges:
-                    if begin < end < begin + MAX_SIZE and is_code(self._text, begin):
+                    if begin < end < begin + MAX_SIZE and is_code(self.text, begin):
                         yield Piece(begin, end, entry)
 
     def function(self, piece: Piece) -> Function | None:
         """Yields a function for each piece of code; None without a name."""
         try:
-            name = self._name_of(piece.entry)
+            name = self.name_of(piece.entry)
             if not name:
                 return None
-            self._sections.spend(FUNCTION_EFFORT)
+            self.sections.spend(FUNCTION_EFFORT)
             lines = self._lines_in(piece.entry, piece.begin, piece.end)
             calls = self._inlined_in(piece.entry, [(piece.begin, piece.end)], 1)
         except FormatError as error:
@@ -243,7 +258,7 @@ class DebugInfo:
             source = table.file(file)
             if not lines or lines[-1][1:] != (source, line):
                 lines.append((address, source, line))
-        return lines or self._declared_at(entry, begin)
+        return lines or self.declared_at(entry, begin)
 
     def line_at(self, unit: Unit, address: int) -> tuple[str, int]:
         """Returns (source, line) of an address of a unit; ("", 0) where its lines do not say."""
@@ -255,7 +270,7 @@ class DebugInfo:
             self._lost(error)
         return "", 0
 
-    def _declared_at(self, entry: Entry, begin: int) -> list[tuple[int, str, int]]:
+    def declared_at(self, entry: Entry, begin: int) -> list[tuple[int, str, int]]:
         line = next((n for e in self._origins(entry) if (n := e.number("DW_AT_decl_line")) is not None), 0)
         for origin in self._origins(entry):
             number = origin.number("DW_AT_decl_file")
@@ -281,7 +296,7 @@ class DebugInfo:
                 return table
         except FormatError as error:
             self._lost(error)
-        return LineTable(self._sections)
+        return LineTable(self.sections)
 
     # ------------------------------------------------ inlined calls
 
@@ -291,18 +306,18 @@ class DebugInfo:
         for call in self._below(entry, INLINED) if depth <= MAX_INLINED else ():
             ranges = merged(r for r in call.ranges() if holder(within, *r))
             if ranges:
-                self._sections.spend(FUNCTION_EFFORT)
+                self.sections.spend(FUNCTION_EFFORT)
                 source = self._lines_of(call.unit).file(call.number("DW_AT_call_file"))
                 line = call.number("DW_AT_call_line") or 0
                 children = self._inlined_in(call, ranges, depth + 1)
-                found.append(Inline(self._name_of(call), tuple(ranges), source, line, children))
+                found.append(Inline(self.name_of(call), tuple(ranges), source, line, children))
         return tuple(found)
 
     def _below(self, entry: Entry, tags: Sequence[str]) -> Iterator[Entry]:
         """Yields the entries of these kinds directly below an entry; lexical blocks are looked through."""
         pending = entry.children[::-1]
         while pending:
-            self._sections.spend(1)
+            self.sections.spend(1)
             child = pending.pop()
             if child.tag in tags:
                 yield child
@@ -311,7 +326,7 @@ class DebugInfo:
 
     # ------------------------------------------------ names
 
-    def _name_of(self, entry: Entry) -> str:
+    def name_of(self, entry: Entry) -> str:
         """Returns the linkage name; else the name, in C++ with its namespaces and classes in front; "" if there is
         none."""
         for origin in self._origins(entry):
@@ -324,7 +339,7 @@ class DebugInfo:
         if not name or not is_qualified or name.startswith("_Z"):
             return name
         qualified = "::".join([*reversed(list(self._contexts(entry))), name])
-        self._sections.spend(len(qualified))
+        self.sections.spend(len(qualified))
         return qualified
 
     def _contexts(self, entry: Entry) -> Iterator[str]:
@@ -336,9 +351,9 @@ class DebugInfo:
                 return
             name = next((name for origin in self._origins(around) if (name := origin.text("DW_AT_name"))), "")
             if name:
-                yield f"{{{name[1:-1]}}}" if name[0] == "<" and name[-1] == ">" else name
+                yield context_name(name)
             elif number := self._number_of_lambda(around):
-                yield f"{{lambda#{number}}}"
+                yield lambda_name(number)
             around = self._context(around)
 
     def _number_of_lambda(self, entry: Entry) -> int:
@@ -354,11 +369,11 @@ class DebugInfo:
         return self._lambdas[place].get(entry.offset, 0)
 
     def _classes_of_file(self, unit: Unit) -> Iterator[Entry]:
-        self._sections.spend(len(unit.entries))
+        self.sections.spend(len(unit.entries))
         return (entry for entry in unit.entries.values() if entry.parent is None and entry.tag in CLASSES)
 
     def _is_lambda(self, entry: Entry) -> bool:
-        self._sections.spend(1 + len(entry.children))
+        self.sections.spend(1 + len(entry.children))
         return not entry.text("DW_AT_name") and any(
             child.text("DW_AT_name").startswith(CALL_OPERATOR) for child in entry.children
         )
@@ -368,7 +383,7 @@ class DebugInfo:
         for origin in reversed(list(self._origins(entry))):
             parent = origin.parent
             while parent is not None and parent.tag == "DW_TAG_lexical_block":
-                self._sections.spend(1)
+                self.sections.spend(1)
                 parent = parent.parent
             if origin.tag != "DW_TAG_inlined_subroutine" and parent is not None and parent.tag in CONTEXTS:
                 return parent

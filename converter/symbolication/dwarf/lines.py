@@ -248,15 +248,20 @@ class _Program:
         return rows, at
 
     def _path(self, directories: list[str], directory: int, name: str) -> str:
-        """Returns the whole path of a file, as the names say it: nothing is resolved."""
         folder = directories[directory] if directory < len(directories) else ""
         is_in_folder_0 = self._coding.version >= 5 and directory == 0
-        path = ""
-        for part in ("" if is_in_folder_0 else self._comp_dir, folder, name):
-            if part.startswith("/") or not path:
-                path = part
-            elif part:
-                path = f"{path.rstrip('/')}/{part}"
+        path = whole_path("" if is_in_folder_0 else self._comp_dir, folder, name)
         # A folder is written once, and is in the path of each of its files.
         self._sections.spend(len(path) // PATH_BYTES)
         return path
+
+
+def whole_path(*parts: str) -> str:
+    """Returns the path of a file, as the names of folders and its own say it: nothing is resolved."""
+    path = ""
+    for part in parts:
+        if part.startswith("/") or not path:
+            path = part
+        elif part:
+            path = f"{path.rstrip('/')}/{part}"
+    return path

@@ -1,8 +1,7 @@
 """Map: what runs at an address of an ELF file, from its debug information and its symbol table. Only the units of
-.debug_info that are asked for are decoded.
+.debug_info that are asked for are decoded, by compiled code (`bulk.py`) where these are whole and of a usual coding.
 
-Names, precedence and paths follow symbolic, which answers where it is installed: the symbol of a function goes before
-the name in the debug information, and paths have no "..".
+The symbol of a function goes before the name in the debug information, as in symbolic, and paths have no "..".
 """
 
 from __future__ import annotations
@@ -11,20 +10,29 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
-from elftools.dwarf.constants import DW_UT_skeleton
 
 from traceferry.common.errors import FormatError
+from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.debug_links import ALT_LINK, NO_FILES, SUPPLEMENT, LinkedFiles
+from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles
 from traceferry.symbolication.demangle import shown_path
-from traceferry.symbolication.dwarf.forms import sections_of
+from traceferry.symbolication.dwarf.bulk import BulkLookup
 from traceferry.symbolication.dwarf.functions import DebugInfo, Piece, debug_info
-from traceferry.symbolication.dwarf.units import Lost, Unit, Units
-from traceferry.symbolication.interface import NOTHING, Answer, Function, Inline, line_number
-from traceferry.symbolication.ranges import Ranges, merged
+from traceferry.symbolication.dwarf.units import Lost, Unit
+from traceferry.symbolication.interface import (
+    NOTHING,
+    Answer,
+    Frames,
+    Function,
+    Inline,
+    line_number,
+    look_up,
+    look_up_apart,
+    taken,
+)
 from traceferry.symbolication.symbol_table import SymbolTable
 
 Held = TypeVar("Held")
@@ -50,36 +58,6 @@ class Spans(Generic[Held]):
         return None
 
 
-class Overview(NamedTuple):
-    """The facts that the units tell without their entries. code: where they have code, None where one does not tell, or
-    is damaged; is_in_several_files: whether other files hold parts of the debug information."""
-
-    code: Ranges | None
-    is_in_several_files: bool
-
-
-def overview(binary: Binary) -> Overview:
-    names = {section.name for section in binary.sections}
-    is_in_several = not names.isdisjoint((ALT_LINK, SUPPLEMENT))
-    # Only addresses of code that another file describes, and those of DWARF 5, are in this section.
-    may_be_split = not names.isdisjoint((".debug_addr", ".zdebug_addr"))
-    ranges: Ranges = []
-    is_known = True
-    try:
-        sections = sections_of(binary)
-        for unit in Units(sections).walk() if sections is not None else ():
-            if may_be_split and not is_in_several:
-                is_in_several = unit.kind == DW_UT_skeleton or (unit.coding.version < 5 and unit.split_name != "")
-            of_unit = unit.root.ranges() if is_known else []
-            is_known = is_known and (bool(of_unit) or unit.is_partial)
-            ranges += of_unit
-            if not is_known and (is_in_several or not may_be_split):
-                break
-    except FormatError:
-        is_known = False
-    return Overview(merged(ranges) if is_known else None, is_in_several)
-
-
 class DwarfLookup:
     """table: what names functions of which the debug information knows nothing. lost: called for what is damaged or
     missing; linked: finds the files to which parts of the debug information were moved."""
@@ -91,6 +69,17 @@ class DwarfLookup:
         self._linked = linked
         self._pieces: dict[int, Spans[Piece]] = {}
         self._functions: dict[tuple[int, int, int], Function | None] = {}
+
+    def lookup(self, addresses: Array) -> Frames:
+        """Returns the frames at addresses (uint64, in any order)."""
+        if self._bulk is None:
+            return look_up(addresses, self.answer)
+        distinct, which = np.unique(addresses, return_inverse=True)
+        found, is_left = self._bulk.lookup(distinct)
+        if is_left.any():
+            others = taken(found, np.flatnonzero(~is_left))
+            found = look_up_apart(distinct, is_left, lambda left: look_up(left, self.answer), lambda _: others)
+        return taken(found, which)
 
     def answer(self, address: int) -> Answer:
         table = self._table
@@ -106,6 +95,12 @@ class DwarfLookup:
     @cached_property
     def _info(self) -> DebugInfo | None:
         return debug_info(self._binary, self._lost, self._linked)
+
+    @cached_property
+    def _bulk(self) -> BulkLookup | None:
+        """Returns None where the compiled reader does not read the file."""
+        found = BulkLookup(self._info, self._table) if self._info is not None else None
+        return found if found is not None and found.is_usable else None
 
     @cached_property
     def _units(self) -> tuple[Spans[Unit], list[Unit]]:

@@ -1,0 +1,1521 @@
+"""Reads the entries of .debug_info in bulk: where units have code, which function and which inlined calls hold
+addresses, and where their names stand.
+
+Only undamaged bytes in usual codings are read: in all other cases a method returns None, and the reader in Python, which
+says what is damaged, answers in its place. Names of attributes and forms are those of units.py and forms.py.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, qsort
+from libc.string cimport memchr, memset
+
+from traceferry.native.bytes cimport number
+from traceferry.native.leb128 cimport leb, short_leb
+from traceferry.native.memory cimport resized
+
+# The kinds of entries, as KINDS of units.py numbers them.
+cdef enum:
+    OTHER_KIND
+    SUBPROGRAM
+    INLINED
+    BLOCK
+    TYPE
+    PARTIAL
+    NAMESPACE
+    UNION
+
+# The attributes that are read, as SLOTS of units.py numbers them.
+cdef enum:
+    NOT_READ
+    NAME
+    LINKAGE
+    MIPS_LINKAGE
+    LOW
+    HIGH
+    RANGES
+    SIBLING
+    ORIGIN
+    SPECIFICATION
+    CALL_FILE
+    CALL_LINE
+    LANGUAGE
+    PRODUCER
+    STR_OFFSETS_BASE
+    ADDR_BASE
+    RNGLISTS_BASE
+    SPLIT_NAME
+    STMT_LIST
+    COMP_DIR
+    N_SLOTS
+
+# The meanings of values, in the order of SIZES of forms.py.
+cdef enum:
+    NOTHING
+    ADDRESS
+    NUMBER
+    TEXT
+    STR
+    LINE_STR
+    REFERENCE
+    UNIT_REFERENCE
+    STRING_INDEX
+    ADDRESS_INDEX
+    RANGE_INDEX
+    OTHER_MEANING
+    SHARED_REFERENCE
+    SHARED_TEXT
+
+# How many bytes a value has that has no fixed number of them, as SIZE_CODES of forms.py says.
+cdef enum:
+    ULEB = -1
+    SLEB = -2
+    STRING = -3
+    INDIRECT = -4
+    BLOCK_ULEB = -5
+    BLOCK_1 = -6
+    BLOCK_2 = -7
+    BLOCK_4 = -8
+    OF_ADDRESS = -9
+    OF_OFFSET = -10
+    OF_REF_ADDR = -11
+    UNKNOWN = -12
+
+cdef enum:
+    N_FORMS = 0x34
+    IMPLICIT_CONST = 0x21
+    MAX_INLINED = 128
+    MAX_ORIGINS = 16
+    MAX_CONTEXTS = 64
+    MAX_TEXT = 1 << 16
+    # Codes of abbreviations are found in an array, which is no longer than so many times what they need.
+    SPARSE = 4
+    # How much of everything is done for each byte of the sections.
+    EFFORT = 8
+    # DW_UT_*
+    UT_COMPILE = 1
+    UT_TYPE = 2
+    UT_PARTIAL = 3
+
+cdef uint64_t MAX_SIZE = <uint64_t>1 << 32
+
+# How a name was found.
+cdef enum:
+    NO_NAME
+    IN_INFO
+    IN_STR
+    IN_LINE_STR
+    ELSEWHERE
+    LAMBDA
+    QUALIFIED
+
+# What is known of a unit.
+cdef enum:
+    READABLE
+    WITHOUT_CODE
+    UNUSUAL
+
+
+cdef struct Attribute:
+    uint8_t slot
+    uint8_t meaning
+    uint8_t is_constant
+    int32_t size
+    int64_t constant
+
+
+cdef struct Shape:
+    uint8_t kind
+    uint8_t has_children
+    uint8_t has_code
+    uint8_t has_sibling
+    int32_t first
+    int32_t end
+    # Of all attributes together; -1: it differs.
+    int64_t size
+
+
+cdef struct Value:
+    uint64_t value
+    uint8_t meaning
+
+
+cdef struct Piece:
+    uint64_t begin
+    uint64_t end
+    uint64_t entry
+    # Where its first child is, 0 without any.
+    uint64_t children
+
+
+cdef struct Call:
+    uint64_t entry
+    uint64_t line
+    uint64_t file
+    int64_t parent
+    int64_t first_range
+    int64_t end_range
+    int32_t depth
+
+
+cdef struct Node:
+    uint64_t offset
+    # The row of the entry directly above, -1 where that is of another kind.
+    int32_t parent
+    uint8_t kind
+
+
+cdef struct Range:
+    uint64_t begin
+    uint64_t end
+
+
+cdef struct Header:
+    uint64_t offset
+    uint64_t end
+    uint64_t at
+    uint64_t abbrev
+    uint8_t version
+    uint8_t kind
+    uint8_t address_size
+    uint8_t offset_size
+
+
+cdef int by_begin(const void* one, const void* other) noexcept nogil:
+    cdef const Range* a = <const Range*>one
+    cdef const Range* b = <const Range*>other
+    if a.begin != b.begin:
+        return -1 if a.begin < b.begin else 1
+    return 0 if a.end == b.end else -1 if a.end < b.end else 1
+
+
+@cython.final
+cdef class Forms:
+    """The sizes and meanings of forms, by their codes; and the numbers of attributes and kinds of entries."""
+
+    cdef int32_t[N_FORMS] sizes
+    cdef uint8_t[N_FORMS] meanings
+    cdef dict slots
+    cdef dict kinds
+
+    def __init__(self, forms, slots, kinds):
+        """forms: {code: (size, number of the meaning)}; slots: {DW_AT: number}; kinds: {DW_TAG: number}."""
+        cdef int nth
+        for nth in range(N_FORMS):
+            self.sizes[nth], self.meanings[nth] = UNKNOWN, NOTHING
+        for code, (size, meaning) in forms.items():
+            nth = form_row(code)
+            if nth < 0:
+                raise ValueError("a form has no place")
+            self.sizes[nth], self.meanings[nth] = size, meaning
+        self.slots, self.kinds = slots, kinds
+
+
+cdef int form_row(uint64_t form) noexcept nogil:
+    if form < 0x30:
+        return <int>form
+    if form == 0x1F01 or form == 0x1F02:
+        return <int>(0x30 + form - 0x1F01)
+    if form == 0x1F20 or form == 0x1F21:
+        return <int>(0x32 + form - 0x1F20)
+    return -1
+
+
+@cython.final
+cdef class Table:
+    """The abbreviations of a unit, by code."""
+
+    cdef Attribute* attributes
+    cdef Shape* shapes
+    cdef int32_t* index
+    cdef Py_ssize_t n_index
+    cdef Py_ssize_t n_attributes
+    cdef Py_ssize_t n_shapes
+
+    def __dealloc__(self):
+        free(self.attributes)
+        free(self.shapes)
+        free(self.index)
+
+    cdef inline const Shape* of(self, uint64_t code) noexcept nogil:
+        """Returns NULL for a code that is not declared."""
+        if code >= <uint64_t>self.n_index or self.index[code] < 0:
+            return NULL
+        return &self.shapes[self.index[code]]
+
+
+@cython.final
+cdef class Ranges:
+    """Ranges of addresses that become more."""
+
+    cdef Range* held
+    cdef Py_ssize_t n
+    cdef Py_ssize_t n_room
+
+    def __dealloc__(self):
+        free(self.held)
+
+    cdef inline int add(self, uint64_t begin, uint64_t end) except -1:
+        if self.n == self.n_room:
+            self.n_room = 2 * self.n_room + 16
+            self.held = <Range*>resized(self.held, self.n_room * sizeof(Range))
+        self.held[self.n].begin, self.held[self.n].end = begin, end
+        self.n += 1
+        return 0
+
+    cdef void merge_from(self, Py_ssize_t first) noexcept nogil:
+        """Sorts those from `first` on; what touches becomes one; empty ones go."""
+        cdef Py_ssize_t nth
+        cdef Py_ssize_t last = first - 1
+        if self.n - first > 1:
+            qsort(&self.held[first], self.n - first, sizeof(Range), by_begin)
+        for nth in range(first, self.n):
+            if self.held[nth].begin >= self.held[nth].end:
+                continue
+            if last >= first and self.held[nth].begin <= self.held[last].end:
+                if self.held[nth].end > self.held[last].end:
+                    self.held[last].end = self.held[nth].end
+            else:
+                last += 1
+                self.held[last] = self.held[nth]
+        self.n = last + 1
+
+
+@cython.final
+cdef class Entries:
+    """The units of one .debug_info. All but `info` and `abbrev` may be empty. big: the order of bytes."""
+
+    cdef const uint8_t[::1] info_view
+    cdef const uint8_t[::1] abbrev_view
+    cdef const uint8_t[::1] ranges_view
+    cdef const uint8_t[::1] rnglists_view
+    cdef const uint8_t[::1] addr_view
+    cdef const uint8_t[::1] str_offsets_view
+    cdef const uint8_t[::1] str_view
+    cdef const uint8_t[::1] line_str_view
+    cdef const uint8_t* info
+    cdef uint64_t n_info
+    cdef bint big
+    cdef Forms forms
+    cdef dict tables
+    # By unit, which entries hold others.
+    cdef dict trees
+    # By unit and entry, the numbers of the lambdas in it.
+    cdef dict lambdas
+    cdef Header* headers
+    cdef Py_ssize_t n_units
+    # What may still be done.
+    cdef int64_t left
+    cdef int64_t allowed
+    # Of each unit: READABLE...; offset and end of each.
+    cdef readonly object states
+    # (unit, begin, end) of each range of the units' code.
+    cdef readonly object code
+    # The unit that is read, and what its first entry says.
+    cdef Py_ssize_t unit
+    cdef Header header
+    cdef Table table
+    cdef uint64_t low
+    cdef uint64_t str_offsets_base
+    cdef uint64_t addr_base
+    cdef uint64_t rnglists_base
+    cdef uint64_t language
+    cdef bint skips
+    cdef bint is_split
+    # Attributes of an entry.
+    cdef Value[N_SLOTS] values
+
+    def __init__(self, sections, forms, bint big):
+        """sections: info, abbrev, ranges, rnglists, addr, str_offsets, str, line_str."""
+        views = [memoryview(section) for section in sections]
+        (self.info_view, self.abbrev_view, self.ranges_view, self.rnglists_view, self.addr_view,
+            self.str_offsets_view, self.str_view, self.line_str_view) = views
+        self.n_info = self.info_view.shape[0]
+        self.info = &self.info_view[0] if self.n_info else NULL
+        self.forms = forms
+        self.big = big
+        self.tables = {}
+        self.trees = {}
+        self.lambdas = {}
+        self.allowed = EFFORT * sum(len(view) for view in views)
+        self.left = self.allowed
+        self.unit = -1
+
+    def __dealloc__(self):
+        free(self.headers)
+
+    # ------------------------------------------------ units
+
+    def survey(self):
+        """Reads the header and the first entry of each unit. Returns False where headers are damaged. Then `states` has
+        what is known of each unit, and `code` its ranges: (unit, begin, end), int64 and uint64."""
+        cdef uint64_t at = 0
+        cdef Py_ssize_t n_room = 0
+        cdef Py_ssize_t nth
+        cdef Py_ssize_t n
+        while at < self.n_info:
+            if self.n_units == n_room:
+                n_room = 2 * n_room + 64
+                self.headers = <Header*>resized(self.headers, n_room * sizeof(Header))
+            if not self.header_at(at, &self.headers[self.n_units]):
+                return False
+            at = self.headers[self.n_units].end
+            self.n_units += 1
+        cdef Ranges ranges = Ranges()
+        states = np.empty(self.n_units, np.uint8)
+        counts = np.empty(self.n_units, np.int64)
+        cdef uint8_t[::1] state = states
+        cdef int64_t[::1] count = counts
+        for nth in range(self.n_units):
+            n = ranges.n
+            state[nth] = UNUSUAL
+            if self.begin(nth, whole=False):
+                if self.header.kind == UT_TYPE or self.is_partial():
+                    state[nth] = WITHOUT_CODE
+                elif self.header.kind != UT_COMPILE and self.header.kind != UT_PARTIAL:
+                    pass
+                elif not self.is_split and self.ranges_of_entry(ranges):
+                    state[nth] = READABLE
+                else:
+                    ranges.n = n
+            count[nth] = ranges.n - n
+        self.unit = -1
+        self.states = states
+        begins, ends = np.empty(ranges.n, np.uint64), np.empty(ranges.n, np.uint64)
+        cdef uint64_t[::1] begin = begins
+        cdef uint64_t[::1] end = ends
+        for nth in range(ranges.n):
+            begin[nth], end[nth] = ranges.held[nth].begin, ranges.held[nth].end
+        self.code = np.repeat(np.arange(self.n_units), counts), begins, ends
+        return True
+
+    def offset_of(self, Py_ssize_t nth):
+        """Returns where a unit begins."""
+        if not 0 <= nth < self.n_units:
+            raise IndexError
+        return self.headers[nth].offset
+
+    def root(self, Py_ssize_t nth):
+        """Returns what the first entry of a unit says: (DW_AT_language, 0 if it does not; DW_AT_stmt_list, -1; kind and
+        value, as `names` has them, of DW_AT_comp_dir); None where it cannot be read."""
+        cdef uint64_t code
+        cdef uint64_t place = 0
+        cdef int64_t at
+        cdef int kind
+        cdef const Shape* shape
+        if not 0 <= nth < self.n_units:
+            raise IndexError
+        if not self.begin(nth, whole=True):
+            return None
+        code, at = leb(self.info_view, self.header.at, self.n_info, False)
+        shape = self.table.of(code)
+        if shape == NULL or self.attributes(shape, at) < 0:
+            return None
+        lines = self.values[STMT_LIST].value if self.values[STMT_LIST].meaning == NUMBER else -1
+        kind = self.text(&self.values[COMP_DIR], &place)
+        return None if kind == ELSEWHERE else (self.language, lines, kind, place)
+
+    cdef bint is_partial(self):
+        """Whether the unit's first entry, which `begin` read, is a DW_TAG_partial_unit."""
+        cdef uint64_t code
+        cdef int64_t at
+        code, at = leb(self.info_view, self.header.at, self.n_info, False)
+        cdef const Shape* shape = self.table.of(code)
+        return shape != NULL and shape.kind == PARTIAL
+
+    cdef bint header_at(self, uint64_t at, Header* header) noexcept nogil:
+        cdef uint64_t length
+        cdef uint64_t size = 4
+        header.offset = at
+        if not self.has(at, 4):
+            return False
+        length, at = self.u(at, 4), at + 4
+        if length == <uint64_t>0xFFFFFFFF:
+            if not self.has(at, 8):
+                return False
+            size = 8
+            length, at = self.u(at, 8), at + 8
+        if length > self.n_info - at or length < 24:
+            return False
+        header.end = at + length
+        header.offset_size = <uint8_t>size
+        header.version = <uint8_t>self.u(at, 2) if self.u(at, 2) < 6 else 0
+        at += 2
+        if header.version < 2:
+            return False
+        header.kind = UT_COMPILE
+        if header.version >= 5:
+            header.kind, header.address_size = self.info[at], self.info[at + 1]
+            header.abbrev = self.u(at + 2, size)
+            at += 2 + size + (8 + size if header.kind == UT_TYPE else 0)
+        else:
+            header.abbrev = self.u(at, size)
+            header.address_size = self.info[at + size]
+            at += size + 1
+        header.at = at
+        return header.address_size == 4 or header.address_size == 8
+
+    cdef bint begin(self, Py_ssize_t nth, bint whole) except -1:
+        """Goes to a unit and reads its first entry. whole: with all its abbreviations."""
+        if nth == self.unit:
+            return True
+        self.unit = -1
+        self.header = self.headers[nth]
+        cdef uint64_t code
+        cdef int64_t at
+        code, at = leb(self.info_view, self.header.at, self.n_info, False)
+        if at < 0 or not code:
+            return False
+        key = (self.header.abbrev, self.header.version, self.header.address_size, self.header.offset_size)
+        self.table = self.tables.get(key)
+        if self.table is None:
+            self.table = Table()
+            if not self.read_table(self.table, 0 if whole else code):
+                return False
+            if whole:
+                self.tables[key] = self.table
+        cdef const Shape* shape = self.table.of(code)
+        if shape == NULL:
+            return False
+        self.low = self.addr_base = self.rnglists_base = self.language = 0
+        self.str_offsets_base = 2 * self.header.offset_size if self.header.version >= 5 else 0
+        if self.attributes(shape, at) < 0:
+            return False
+        cdef Value* values = self.values
+        if values[STR_OFFSETS_BASE].meaning == NUMBER:
+            self.str_offsets_base = values[STR_OFFSETS_BASE].value
+        if values[ADDR_BASE].meaning == NUMBER:
+            self.addr_base = values[ADDR_BASE].value
+        if values[RNGLISTS_BASE].meaning == NUMBER:
+            self.rnglists_base = values[RNGLISTS_BASE].value
+        if values[LANGUAGE].meaning == NUMBER:
+            self.language = values[LANGUAGE].value
+        if values[LOW].meaning != NOTHING and not self.address(&values[LOW], &self.low):
+            return False
+        self.is_split = values[SPLIT_NAME].meaning != NOTHING
+        self.skips = self.is_of_gcc(&values[PRODUCER])
+        if whole:
+            self.unit = nth
+        return True
+
+    cdef bint is_of_gcc(self, const Value* producer) noexcept nogil:
+        """Whether GCC compiled C or C++, whose entries of types hold no code."""
+        cdef const uint8_t[::1] text = self.str_view
+        cdef uint64_t at = producer.value
+        cdef const uint8_t* begin
+        if producer.meaning == LINE_STR:
+            text = self.line_str_view
+        elif producer.meaning == TEXT:
+            text = self.info_view
+        elif producer.meaning != STR:
+            return False
+        if at > <uint64_t>text.shape[0] or <uint64_t>text.shape[0] - at < 5:
+            return False
+        begin = &text[at]
+        return begin[0] == c'G' and begin[1] == c'N' and begin[2] == c'U' and begin[3] == c' ' and begin[4] == c'C'
+
+    # ------------------------------------------------ abbreviations
+
+    cdef bint read_table(self, Table table, uint64_t wanted) except -1:
+        """Reads abbreviations, up to one of the code `wanted`, if that is not 0."""
+        cdef const uint8_t[::1] data = self.abbrev_view
+        cdef int64_t end = data.shape[0]
+        cdef int64_t at = self.header.abbrev
+        cdef uint64_t code, tag, name, form, value
+        cdef uint64_t largest = 0
+        cdef Py_ssize_t n_shapes = 0
+        cdef Py_ssize_t n_attributes = 0
+        cdef Py_ssize_t nth
+        cdef int row
+        cdef Shape* shape
+        cdef Attribute* attribute
+        cdef list codes = []
+        if at < 0 or at >= end:
+            return False
+        while True:
+            code, at = leb(data, at, end, False)
+            if at < 0 or code > 1 << 24:
+                return False
+            if code == 0:
+                break
+            tag, at = leb(data, at, end, False)
+            if at < 0 or at >= end:
+                return False
+            if table.n_shapes == n_shapes:
+                n_shapes = 2 * n_shapes + 32
+                table.shapes = <Shape*>resized(table.shapes, n_shapes * sizeof(Shape))
+            shape = &table.shapes[table.n_shapes]
+            table.n_shapes += 1
+            largest = max(largest, code)
+            codes.append(code)
+            shape.kind = self.forms.kinds.get(tag, OTHER_KIND)
+            shape.has_children = data[at] != 0
+            at += 1
+            shape.has_code = shape.has_sibling = False
+            shape.first = table.n_attributes
+            shape.size = 0
+            while True:
+                name, at = leb(data, at, end, False)
+                if at < 0:
+                    return False
+                form, at = leb(data, at, end, False)
+                if at < 0:
+                    return False
+                value = 0
+                if form == IMPLICIT_CONST:
+                    value, at = leb(data, at, end, True)
+                    if at < 0:
+                        return False
+                if name == 0 and form == 0:
+                    break
+                row = form_row(form)
+                if row < 0 or self.forms.sizes[row] == UNKNOWN or self.forms.sizes[row] == INDIRECT:
+                    return False
+                if table.n_attributes == n_attributes:
+                    n_attributes = 2 * n_attributes + 128
+                    table.attributes = <Attribute*>resized(table.attributes, n_attributes * sizeof(Attribute))
+                attribute = &table.attributes[table.n_attributes]
+                table.n_attributes += 1
+                attribute.slot = self.forms.slots.get(name, NOT_READ)
+                attribute.meaning = self.forms.meanings[row]
+                attribute.is_constant = form == IMPLICIT_CONST
+                attribute.constant = value
+                attribute.size = self.size_of(self.forms.sizes[row])
+                shape.has_code |= attribute.slot in (LOW, RANGES)
+                shape.has_sibling |= attribute.slot == SIBLING
+                shape.size = -1 if attribute.size < 0 or shape.size < 0 else shape.size + attribute.size
+            shape.end = table.n_attributes
+            if code == wanted:
+                break
+        if not self.spend(table.n_shapes + table.n_attributes) or largest > SPARSE * table.n_shapes + 1024:
+            return False
+        table.n_index = largest + 1
+        table.index = <int32_t*>resized(table.index, table.n_index * sizeof(int32_t))
+        memset(table.index, 0xFF, table.n_index * sizeof(int32_t))
+        # Of equal codes the first.
+        for nth in range(table.n_shapes - 1, -1, -1):
+            code = codes[nth]
+            table.index[code] = nth
+        return True
+
+    cdef int32_t size_of(self, int32_t size) noexcept nogil:
+        if size == OF_ADDRESS or (size == OF_REF_ADDR and self.header.version <= 2):
+            return self.header.address_size
+        return self.header.offset_size if size == OF_OFFSET or size == OF_REF_ADDR else size
+
+    # ------------------------------------------------ attributes
+
+    cdef inline bint has(self, uint64_t at, uint64_t size) noexcept nogil:
+        return at <= self.n_info and self.n_info - at >= size
+
+    cdef inline uint64_t u(self, uint64_t at, uint64_t size) noexcept nogil:
+        return number(self.info_view, at, size, self.big)
+
+    cdef inline bint spend(self, int64_t amount) noexcept nogil:
+        self.left -= amount
+        return self.left >= 0
+
+    cdef inline (uint64_t, int64_t) leb(self, int64_t at, bint signed) noexcept nogil:
+        if at + 8 <= <int64_t>self.n_info:
+            return short_leb(self.info_view, at, self.n_info, signed)
+        return leb(self.info_view, at, self.n_info, signed)
+
+    cdef int64_t after(self, int32_t size, int64_t at) noexcept nogil:
+        """Returns the place behind a value that has no fixed size; -1 where it ends beyond the section."""
+        cdef uint64_t length
+        cdef const void* end
+        if size == ULEB or size == SLEB:
+            return self.leb(at, False)[1]
+        if size == STRING:
+            if not self.has(at, 1):
+                return -1
+            end = memchr(&self.info[at], 0, min(self.n_info - at, <uint64_t>MAX_TEXT))
+            return -1 if end == NULL else <const uint8_t*>end - self.info + 1
+        if size == BLOCK_ULEB:
+            length, at = self.leb(at, False)
+        else:
+            length = 1 if size == BLOCK_1 else 2 if size == BLOCK_2 else 4
+            if not self.has(at, length):
+                return -1
+            length, at = self.u(at, length), at + length
+        return at + <int64_t>length if at >= 0 and self.has(at, length) else -1
+
+    cdef int64_t attributes(self, const Shape* shape, int64_t at) noexcept nogil:
+        """Reads the attributes of an entry into `values`. Returns the place behind it, -1 where it is damaged."""
+        cdef int32_t nth
+        cdef int64_t next_
+        cdef Value value
+        cdef const Attribute* attribute
+        memset(self.values, 0, sizeof(self.values))
+        if not self.spend(1 + shape.end - shape.first):
+            return -1
+        for nth in range(shape.first, shape.end):
+            attribute = &self.table.attributes[nth]
+            if attribute.size >= 0:
+                if not self.has(at, attribute.size):
+                    return -1
+                next_ = at + attribute.size
+            else:
+                next_ = self.after(attribute.size, at)
+                if next_ < 0:
+                    return -1
+            if attribute.slot != NOT_READ and self.values[attribute.slot].meaning == NOTHING:
+                value.meaning = attribute.meaning
+                if attribute.is_constant:
+                    value.value = attribute.constant
+                elif 0 < attribute.size <= 8:
+                    value.value = self.u(at, attribute.size)
+                elif attribute.size == ULEB or attribute.size == SLEB:
+                    value.value = self.leb(at, attribute.size == SLEB)[0]
+                else:
+                    value.value = at
+                self.values[attribute.slot] = value
+            at = next_
+        return at
+
+    cdef int64_t skipped(self, const Shape* shape, int64_t at) noexcept nogil:
+        """Returns the place behind an entry, whose attributes begin at `at`; -1 where it is damaged."""
+        cdef int32_t nth, size
+        if shape.size >= 0:
+            return at + shape.size if self.has(at, shape.size) else -1
+        for nth in range(shape.first, shape.end):
+            size = self.table.attributes[nth].size
+            at = at + size if size >= 0 else self.after(size, at)
+            if at < 0 or <uint64_t>at > self.n_info:
+                return -1
+        return at
+
+    cdef bint address(self, const Value* value, uint64_t* found) noexcept nogil:
+        """Whether the value is an address, which it then stores."""
+        cdef uint64_t size = self.header.address_size
+        cdef uint64_t at
+        if value.meaning == ADDRESS:
+            found[0] = value.value
+            return True
+        if value.meaning != ADDRESS_INDEX or value.value > self.n_info:
+            return False
+        at = self.addr_base + value.value * size
+        if at > <uint64_t>self.addr_view.shape[0] or <uint64_t>self.addr_view.shape[0] - at < size:
+            return False
+        found[0] = number(self.addr_view, at, size, self.big)
+        return True
+
+    cdef int64_t sibling(self, uint64_t at) noexcept nogil:
+        """Returns where the next entry is that is no child of the one whose attributes were read; -1: it does not
+        say."""
+        cdef Value* value = &self.values[SIBLING]
+        if value.meaning != UNIT_REFERENCE or value.value > self.header.end - self.header.offset:
+            return -1
+        value.value += self.header.offset
+        return value.value if at <= value.value <= self.header.end else -1
+
+    # ------------------------------------------------ ranges
+
+    cdef bint ranges_of_entry(self, Ranges ranges) except -1:
+        """Adds the ranges of the entry whose attributes were read."""
+        cdef uint64_t low
+        cdef uint64_t high
+        cdef Value* values = self.values
+        if values[HIGH].meaning != NOTHING and values[LOW].meaning != NOTHING:
+            if not self.address(&values[LOW], &low):
+                return False
+            if values[HIGH].meaning == NUMBER:
+                high = low + values[HIGH].value
+            elif not self.address(&values[HIGH], &high):
+                return False
+            ranges.add(low, high)
+            return True
+        cdef uint64_t at = values[RANGES].value
+        cdef uint64_t size = self.header.offset_size
+        cdef uint64_t place
+        if values[RANGES].meaning == RANGE_INDEX:
+            place = self.rnglists_base + at * size
+            if at > self.n_info or not self.in_lists(place, size):
+                return False
+            at = self.rnglists_base + number(self.rnglists_view, place, size, self.big)
+        elif values[RANGES].meaning != NUMBER:
+            return values[RANGES].meaning == NOTHING
+        return self.range_list(ranges, at) if self.header.version < 5 else self.rnglist(ranges, at)
+
+    cdef inline bint in_lists(self, uint64_t at, uint64_t size) noexcept nogil:
+        return at <= <uint64_t>self.rnglists_view.shape[0] and <uint64_t>self.rnglists_view.shape[0] - at >= size
+
+    cdef bint range_list(self, Ranges ranges, uint64_t at) except -1:
+        cdef uint64_t size = self.header.address_size
+        cdef uint64_t base = self.low
+        cdef uint64_t largest = ~<uint64_t>0 if size == 8 else <uint64_t>0xFFFFFFFF
+        cdef uint64_t begin, end
+        while True:
+            if at > <uint64_t>self.ranges_view.shape[0] or <uint64_t>self.ranges_view.shape[0] - at < 2 * size:
+                return False
+            begin = number(self.ranges_view, at, size, self.big)
+            end = number(self.ranges_view, at + size, size, self.big)
+            at += 2 * size
+            if begin == 0 and end == 0:
+                return True
+            if not self.spend(1):
+                return False
+            if begin == largest:
+                base = end
+            else:
+                ranges.add(base + begin, base + end)
+
+    cdef bint rnglist(self, Ranges ranges, uint64_t at) except -1:
+        """Adds the ranges of a list of .debug_rnglists (DWARF 5, section 7.25)."""
+        cdef uint64_t base = self.low
+        cdef uint64_t[2] numbers
+        cdef uint8_t kind
+        cdef int nth, n
+        cdef int64_t next_
+        cdef Value value
+        # By kind, of each operand: x: the index of an address; a: an address; u: a number.
+        cdef const char* operands
+        cdef bytes all_operands = b"  x xxxuuua aaau"
+        cdef const char* table = all_operands
+        while True:
+            if not self.in_lists(at, 1) or not self.spend(1):
+                return False
+            kind = self.rnglists_view[at]
+            at += 1
+            if kind == 0:
+                return True
+            if kind > 7:
+                return False
+            operands = &table[2 * kind]
+            n = 2 if operands[1] != c' ' else 1
+            for nth in range(n):
+                if operands[nth] == c'a':
+                    if not self.in_lists(at, self.header.address_size):
+                        return False
+                    numbers[nth] = number(self.rnglists_view, at, self.header.address_size, self.big)
+                    at += self.header.address_size
+                    continue
+                numbers[nth], next_ = leb(self.rnglists_view, at, self.rnglists_view.shape[0], False)
+                if next_ < 0:
+                    return False
+                at = next_
+                if operands[nth] == c'x':
+                    value.meaning, value.value = ADDRESS_INDEX, numbers[nth]
+                    if not self.address(&value, &numbers[nth]):
+                        return False
+            if n == 1:
+                base = numbers[0]
+            elif kind == 4:
+                ranges.add(base + numbers[0], base + numbers[1])
+            elif operands[1] == c'u':
+                ranges.add(numbers[0], numbers[0] + numbers[1])
+            else:
+                ranges.add(numbers[0], numbers[1])
+
+    # ------------------------------------------------ look-ups
+
+    def renew(self):
+        """Allows for the work of look-ups in all units again."""
+        self.left = self.allowed
+
+    def look_up(self, Py_ssize_t nth, const uint64_t[::1] asked, const uint64_t[:, ::1] text):
+        """Returns what holds addresses in a unit, None where its entries cannot be read: (begin, end) of the piece of a
+        function, uint64, 0 where none holds the address; first, int64 [n + 1], of the entries of each address: entry
+        (offset), file, line, uint64. The innermost call is first, the function last; file and line of a call are where
+        it is, those of a function mean nothing. asked: rising; text: (begin, end) of sections with code, rising."""
+        if not 0 <= nth < self.n_units:
+            raise IndexError
+        if text.shape[1] != 2:
+            raise ValueError("text: pairs are needed")
+        if not self.begin(nth, whole=True):
+            return None
+        cdef _Lookup found = _Lookup(self, asked, text)
+        return found.frames() if found.read() else None
+
+    def names(self, Py_ssize_t nth, const uint64_t[::1] entries):
+        """Returns where the names of entries of a unit are, and of which entry they are: (kind, value, entry), uint8 and
+        uint64. kind: 0: there is none; 1: in .debug_info, 2: .debug_str, 3: .debug_line_str at `value`; 4: this reader
+        does not find it; 6 and more: as 6 less, and has the names of its `contexts` in front."""
+        cdef Py_ssize_t row
+        if not 0 <= nth < self.n_units:
+            raise IndexError
+        kinds, values = np.empty(entries.shape[0], np.uint8), np.empty(entries.shape[0], np.uint64)
+        targets = np.empty(entries.shape[0], np.uint64)
+        cdef uint8_t[::1] kind = kinds
+        cdef uint64_t[::1] value = values
+        cdef uint64_t[::1] target = targets
+        for row in range(entries.shape[0]):
+            if not self.begin(nth, whole=True):
+                kind[row], value[row], target[row] = ELSEWHERE, 0, entries[row]
+            else:
+                kind[row] = self.name_of(entries[row], &value[row], &target[row])
+        return kinds, values, targets
+
+    cdef int name_of(self, uint64_t offset, uint64_t* found, uint64_t* target) except -1:
+        cdef uint64_t language = self.language
+        cdef uint64_t value
+        cdef uint64_t first_value = 0
+        cdef int kind, step
+        cdef int first_kind = NO_NAME
+        cdef int64_t next_
+        target[0] = offset
+        found[0] = 0
+        for step in range(MAX_ORIGINS):
+            kind = self.entry_at(offset)
+            if kind < 0:
+                return ELSEWHERE
+            is_call = kind == INLINED
+            for value in (MIPS_LINKAGE, LINKAGE):
+                kind = self.text(&self.values[value], found)
+                if kind != NO_NAME:
+                    return kind
+            if first_kind == NO_NAME:
+                first_kind = self.text(&self.values[NAME], &first_value)
+                if first_kind == ELSEWHERE:
+                    return ELSEWHERE
+            next_ = self.origin()
+            if next_ == -2:
+                return ELSEWHERE
+            if next_ < 0:
+                break
+            offset = next_
+            if step == 0 and is_call and first_kind == NO_NAME:
+                # A call has the name of what is called.
+                target[0] = offset
+        found[0] = first_value
+        if first_kind == NO_NAME or language not in QUALIFIED_LANGUAGES or self.begins(first_kind, first_value, b"_Z"):
+            return first_kind
+        return QUALIFIED + first_kind
+
+    cdef int entry_at(self, uint64_t offset) except -2:
+        """Reads the attributes of an entry and returns its kind, -1 where it cannot be read."""
+        cdef uint64_t code
+        cdef int64_t at
+        cdef const Shape* shape
+        if not (self.unit >= 0 and self.header.at <= offset < self.header.end) and not self.go_to(offset):
+            return -1
+        code, at = leb(self.info_view, offset, self.n_info, False)
+        shape = self.table.of(code) if at >= 0 else NULL
+        if shape == NULL or self.attributes(shape, at) < 0:
+            return -1
+        return shape.kind
+
+    cdef int64_t origin(self) noexcept nogil:
+        """Returns which entry the one whose attributes were read specifies or instantiates; -1: none; -2: one of another
+        file."""
+        cdef const Value* value = &self.values[SPECIFICATION]
+        if value.meaning != REFERENCE and value.meaning != UNIT_REFERENCE and value.meaning != SHARED_REFERENCE:
+            value = &self.values[ORIGIN]
+        if value.meaning == SHARED_REFERENCE:
+            return -2
+        if value.value > self.n_info:
+            return -1
+        if value.meaning == REFERENCE:
+            return value.value
+        return self.header.offset + value.value if value.meaning == UNIT_REFERENCE else -1
+
+    def contexts(self, uint64_t entry):
+        """Returns the names of the namespaces and classes around an entry, the innermost first: (kind, value) of each,
+        as `names` has them, 5 for the number of a lambda; None where they cannot be read."""
+        cdef list found = []
+        cdef uint64_t value = 0
+        cdef int kind
+        around = self.context(entry)
+        for _ in range(MAX_CONTEXTS):
+            if around is None:
+                return None
+            if around < 0:
+                break
+            origins = self.origins(around)
+            if origins is None:
+                return None
+            for origin in origins:
+                if self.entry_at(origin) < 0:
+                    return None
+                kind = self.text(&self.values[NAME], &value)
+                if kind == ELSEWHERE:
+                    return None
+                if kind != NO_NAME:
+                    found.append((kind, value))
+                    break
+            else:
+                number = self.number_of_lambda(around)
+                if number is None:
+                    return None
+                if number:
+                    found.append((LAMBDA, number))
+            around = self.context(around)
+        return found
+
+    cdef number_of_lambda(self, uint64_t entry):
+        """Returns which lambda of the entry around it an unnamed entry is, from 1; 0 if it is none: classes of lambdas
+        have no name, and what can be called. None where it cannot be read."""
+        cdef _Tree tree
+        cdef Py_ssize_t row, above
+        cdef Py_ssize_t of_around = -1
+        cdef int n = 0
+        around = self.context(entry)
+        if around is None or self.entry_at(entry) < 0:
+            return None
+        key = self.unit, around
+        if key in self.lambdas:
+            return self.lambdas[key].get(entry, 0)
+        tree = self.trees.get(self.unit)
+        if tree is None:
+            tree = self.trees[self.unit] = _Tree()
+            if not tree.read(self):
+                return None
+        if around >= 0:
+            of_around = tree.row_of(around)
+            if of_around < 0:
+                return None
+        found = self.lambdas[key] = {}
+        for row in range(tree.n):
+            if tree.nodes[row].kind != TYPE:
+                continue
+            above = tree.nodes[row].parent
+            while of_around >= 0 and above >= 0 and tree.nodes[above].kind == BLOCK:
+                above = tree.nodes[above].parent
+            if above != of_around:
+                continue
+            is_one = self.is_lambda(tree, row)
+            if is_one is None:
+                del self.lambdas[key]
+                return None
+            if is_one:
+                n += 1
+                found[tree.nodes[row].offset] = n
+        return found.get(entry, 0)
+
+    cdef is_lambda(self, _Tree tree, Py_ssize_t row):
+        cdef uint64_t value = 0
+        cdef int kind
+        cdef Py_ssize_t child
+        if self.entry_at(tree.nodes[row].offset) < 0:
+            return None
+        if self.text(&self.values[NAME], &value) != NO_NAME:
+            return False
+        for child in range(row + 1, tree.n):
+            if tree.nodes[child].parent < row:
+                break
+            if tree.nodes[child].parent != row:
+                continue
+            if self.entry_at(tree.nodes[child].offset) < 0:
+                return None
+            kind = self.text(&self.values[NAME], &value)
+            if kind == ELSEWHERE:
+                return None
+            if kind != NO_NAME and self.begins(kind, value, CALL_OPERATOR):
+                return True
+        return False
+
+    cdef bint begins(self, int kind, uint64_t at, bytes wanted):
+        """Whether a text, as `text` finds it, begins so."""
+        cdef const uint8_t[::1] data = self.info_view
+        cdef Py_ssize_t nth
+        cdef const char* letters = wanted
+        if kind != IN_INFO:
+            data = self.str_view if kind == IN_STR else self.line_str_view
+        # There is a zero behind it.
+        for nth in range(len(wanted)):
+            if data[at + nth] != <uint8_t>letters[nth]:
+                return False
+        return True
+
+    cdef origins(self, uint64_t entry):
+        """Returns the entry itself, then what it specifies or instantiates; None where these cannot be read."""
+        cdef list found = []
+        cdef int64_t next_ = entry
+        for _ in range(MAX_ORIGINS):
+            if next_ == -2 or (next_ >= 0 and self.entry_at(next_) < 0):
+                return None
+            if next_ < 0:
+                break
+            found.append(next_)
+            next_ = self.origin()
+        return found
+
+    cdef context(self, uint64_t entry):
+        """Returns what is around the declaration of an entry, -1 for nothing, None where it cannot be read."""
+        cdef int64_t row
+        cdef _Tree tree
+        origins = self.origins(entry)
+        if origins is None:
+            return None
+        for origin in reversed(origins):
+            if self.entry_at(origin) < 0:
+                return None
+            tree = self.trees.get(self.unit)
+            if tree is None:
+                tree = self.trees[self.unit] = _Tree()
+                if not tree.read(self):
+                    return None
+            row = tree.row_of(origin)
+            if row < 0:
+                continue
+            if tree.nodes[row].kind == INLINED:
+                continue
+            row = tree.nodes[row].parent
+            while row >= 0 and tree.nodes[row].kind == BLOCK:
+                row = tree.nodes[row].parent
+            if row >= 0 and tree.nodes[row].kind in (NAMESPACE, TYPE, UNION, SUBPROGRAM):
+                return tree.nodes[row].offset
+        return -1
+
+    cdef bint go_to(self, uint64_t offset) except -1:
+        """Goes to the unit that holds an offset."""
+        cdef Py_ssize_t low = 0
+        cdef Py_ssize_t high = self.n_units
+        cdef Py_ssize_t middle
+        while low < high:
+            middle = (low + high) >> 1
+            if self.headers[middle].offset <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0 or not self.begin(low - 1, whole=True):
+            return False
+        return self.header.at <= offset < self.header.end
+
+    cdef int text(self, const Value* value, uint64_t* found) noexcept nogil:
+        """Returns where a text is: NO_NAME: it is none, or empty."""
+        cdef uint64_t size = self.header.offset_size
+        cdef uint64_t at = value.value
+        cdef int kind = IN_STR
+        cdef const uint8_t[::1] data = self.str_view
+        if value.meaning == NOTHING:
+            return NO_NAME
+        if value.meaning == STRING_INDEX:
+            if at > self.n_info:
+                return ELSEWHERE
+            at = self.str_offsets_base + at * size
+            if at > <uint64_t>self.str_offsets_view.shape[0] or <uint64_t>self.str_offsets_view.shape[0] - at < size:
+                return ELSEWHERE
+            at = number(self.str_offsets_view, at, size, self.big)
+        elif value.meaning == TEXT:
+            kind, data = IN_INFO, self.info_view
+        elif value.meaning == LINE_STR:
+            kind, data = IN_LINE_STR, self.line_str_view
+        elif value.meaning != STR:
+            return ELSEWHERE
+        if at >= <uint64_t>data.shape[0]:
+            return ELSEWHERE
+        if data[at] == 0:
+            return NO_NAME
+        if memchr(&data[at], 0, min(data.shape[0] - at, <uint64_t>MAX_TEXT)) == NULL:
+            return ELSEWHERE
+        found[0] = at
+        return kind
+
+
+cdef bytes CALL_OPERATOR = b"operator()"
+# DW_LANG_* of C, C++ (to 23) and Objective C++: names have namespaces and classes in front.
+cdef frozenset QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
+
+
+@cython.final
+cdef class _Tree:
+    """The entries of a unit that are of a kind, by their offsets."""
+
+    cdef Node* nodes
+    cdef Py_ssize_t n
+
+    def __dealloc__(self):
+        free(self.nodes)
+
+    cdef bint read(self, Entries entries) except -1:
+        """Whether the entries of the unit could be read."""
+        cdef int64_t at = entries.header.at
+        cdef int64_t end = entries.header.end
+        cdef int64_t offset
+        cdef uint64_t code
+        cdef const Shape* shape
+        cdef int32_t parent = -1
+        cdef int32_t row
+        cdef list above = []
+        if not entries.spend(end - at):
+            return False
+        while at < end:
+            offset = at
+            code, at = entries.leb(at, False)
+            if at < 0:
+                return False
+            if code == 0:
+                if not above:
+                    break
+                parent = above.pop()
+                continue
+            shape = entries.table.of(code)
+            if shape == NULL:
+                return False
+            row = -1
+            if shape.kind != OTHER_KIND:
+                self.nodes = <Node*>grown(self.nodes, self.n, sizeof(Node))
+                self.nodes[self.n] = Node(offset, parent, shape.kind)
+                row = self.n
+                self.n += 1
+            at = entries.skipped(shape, at)
+            if at < 0:
+                return False
+            if shape.has_children:
+                above.append(parent)
+                parent = row
+        return True
+
+    cdef Py_ssize_t row_of(self, uint64_t offset) noexcept nogil:
+        """Returns the row of an entry, -1 where none begins there."""
+        cdef Py_ssize_t low = 0
+        cdef Py_ssize_t high = self.n
+        cdef Py_ssize_t middle
+        while low < high:
+            middle = (low + high) >> 1
+            if self.nodes[middle].offset < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < self.n and self.nodes[low].offset == offset else -1
+
+
+@cython.final
+cdef class _Lookup:
+    """The addresses that are asked for in one unit."""
+
+    cdef Entries entries
+    cdef const uint64_t[::1] asked
+    cdef const uint64_t[:, ::1] text
+    cdef Py_ssize_t n
+    cdef Piece* pieces
+    cdef Py_ssize_t n_pieces
+    cdef Call* calls
+    cdef Py_ssize_t n_calls
+    cdef Py_ssize_t n_call_room
+    # Of each address: the piece, and the innermost call, -1: none.
+    cdef int64_t[::1] piece
+    cdef int64_t[::1] call
+    cdef Ranges ranges
+    # Of each level of children: the call that they are inlined into.
+    cdef int64_t* levels
+    cdef Py_ssize_t n_level_room
+    cdef bint has_skipped
+
+    def __cinit__(self, Entries entries, const uint64_t[::1] asked, const uint64_t[:, ::1] text):
+        self.entries = entries
+        self.asked = asked
+        self.text = text
+        self.n = asked.shape[0]
+        self.piece = np.full(self.n, -1, np.int64)
+        self.call = np.full(self.n, -1, np.int64)
+        self.ranges = Ranges()
+
+    def __dealloc__(self):
+        free(self.pieces)
+        free(self.calls)
+        free(self.levels)
+
+    cdef bint read(self) except -1:
+        cdef Py_ssize_t nth
+        if not self.find_pieces(self.entries.skips):
+            return False
+        if self.has_skipped:
+            for nth in range(self.n):
+                if self.piece[nth] < 0:
+                    self.n_pieces = 0
+                    self.piece[:] = -1
+                    if not self.find_pieces(False):
+                        return False
+                    break
+        for nth in range(self.n_pieces):
+            if not self.find_calls(nth):
+                return False
+        return True
+
+    cdef Py_ssize_t first_from(self, uint64_t address) noexcept nogil:
+        """Returns the first address that is asked for and not below this one."""
+        cdef Py_ssize_t low = 0
+        cdef Py_ssize_t high = self.n
+        cdef Py_ssize_t middle
+        while low < high:
+            middle = (low + high) >> 1
+            if self.asked[middle] < address:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    cdef bint is_code(self, uint64_t address) noexcept nogil:
+        cdef Py_ssize_t low = 0
+        cdef Py_ssize_t high = self.text.shape[0]
+        cdef Py_ssize_t middle
+        while low < high:
+            middle = (low + high) >> 1
+            if self.text[middle, 0] <= address:
+                low = middle + 1
+            else:
+                high = middle
+        return low > 0 and address + 1 <= self.text[low - 1, 1]
+
+    cdef bint find_pieces(self, bint skips) except -1:
+        """Finds the function of each address."""
+        cdef Entries entries = self.entries
+        cdef const uint8_t* info = entries.info
+        cdef int64_t at = entries.header.at
+        cdef int64_t end = entries.header.end
+        cdef int64_t offset, next_
+        cdef uint64_t code
+        cdef Py_ssize_t depth = 0
+        cdef const Shape* shape
+        cdef bint is_wanted, is_asked
+        if not entries.spend(end - at):
+            return False
+        while at < end:
+            offset = at
+            if info[at] < 0x80:
+                code, at = info[at], at + 1
+            else:
+                code, at = entries.leb(at, False)
+                if at < 0:
+                    return False
+            if code == 0:
+                if depth == 0:
+                    break
+                depth -= 1
+                continue
+            shape = entries.table.of(code)
+            if shape == NULL:
+                return False
+            is_wanted = shape.kind == SUBPROGRAM and shape.has_code
+            if not is_wanted and not (skips and shape.has_sibling and (shape.kind == SUBPROGRAM or shape.kind == TYPE or shape.kind == UNION)):
+                at = entries.skipped(shape, at)
+                if at < 0:
+                    return False
+                depth += shape.has_children
+                continue
+            at = entries.attributes(shape, at)
+            if at < 0:
+                return False
+            is_asked = is_wanted and self.add_pieces(offset, at if shape.has_children else 0)
+            if not shape.has_children:
+                continue
+            next_ = entries.sibling(at) if skips and not is_asked else -1
+            if next_ >= 0:
+                self.has_skipped = True
+                at = next_
+            else:
+                depth += 1
+        return True
+
+    cdef bint add_pieces(self, uint64_t entry, uint64_t children) except -1:
+        """Whether addresses are asked for in the function whose attributes were read."""
+        cdef Py_ssize_t nth, row, first
+        cdef Range held
+        cdef Piece* other
+        cdef bint is_asked = False
+        cdef bint is_better
+        self.ranges.n = 0
+        if not self.entries.ranges_of_entry(self.ranges):
+            # The reader in Python says why.
+            self.entries.left = -1
+            return False
+        for nth in range(self.ranges.n):
+            held = self.ranges.held[nth]
+            if held.begin >= held.end or held.end - held.begin >= MAX_SIZE or not self.is_code(held.begin):
+                continue
+            first = self.first_from(held.begin)
+            if first == self.n or self.asked[first] >= held.end:
+                continue
+            is_asked = True
+            self.pieces = <Piece*>grown(self.pieces, self.n_pieces, sizeof(Piece))
+            self.pieces[self.n_pieces] = Piece(held.begin, held.end, entry, children)
+            for row in range(first, self.n):
+                if self.asked[row] >= held.end:
+                    break
+                self.entries.left -= 1
+                # Of several the last that begins, then the shortest, then the first.
+                if self.piece[row] >= 0:
+                    other = &self.pieces[self.piece[row]]
+                    is_better = held.begin > other.begin or (held.begin == other.begin and held.end < other.end)
+                    if not is_better:
+                        continue
+                self.piece[row] = self.n_pieces
+            self.n_pieces += 1
+        return is_asked
+
+    cdef bint find_calls(self, Py_ssize_t nth) except -1:
+        """Finds the inlined calls of the addresses of a piece."""
+        cdef Entries entries = self.entries
+        cdef Piece piece = self.pieces[nth]
+        cdef const uint8_t* info = entries.info
+        cdef int64_t at = piece.children
+        cdef int64_t end = entries.header.end
+        cdef int64_t offset, next_
+        cdef int64_t call
+        cdef uint64_t code
+        cdef Py_ssize_t depth = 0
+        # Below a child that is not looked into.
+        cdef Py_ssize_t ignored = 0
+        cdef Py_ssize_t first = self.first_from(piece.begin)
+        cdef const Shape* shape
+        while first < self.n and self.asked[first] < piece.end and self.piece[first] != nth:
+            first += 1
+        if piece.children == 0 or first == self.n or self.asked[first] >= piece.end:
+            return True
+        self.ranges.n = 0
+        self.ranges.add(piece.begin, piece.end)
+        self.set_level(0, -1)
+        while at < end:
+            offset = at
+            if info[at] < 0x80:
+                code, at = info[at], at + 1
+            else:
+                code, at = entries.leb(at, False)
+                if at < 0:
+                    return False
+            if not entries.spend(1):
+                return False
+            if code == 0:
+                if ignored:
+                    ignored -= 1
+                elif depth == 0:
+                    return True
+                else:
+                    depth -= 1
+                continue
+            shape = entries.table.of(code)
+            if shape == NULL:
+                return False
+            if ignored or (shape.kind != INLINED and not shape.has_children):
+                at = entries.skipped(shape, at)
+                if at < 0:
+                    return False
+                ignored += ignored > 0 and shape.has_children
+                continue
+            at = entries.attributes(shape, at)
+            if at < 0:
+                return False
+            call = self.levels[depth]
+            if shape.kind == INLINED:
+                call = self.add_call(nth, offset, call)
+                if call == -2:
+                    return False
+            elif shape.kind != BLOCK:
+                call = -3
+            if not shape.has_children:
+                continue
+            if call == -3:
+                next_ = entries.sibling(at)
+                if next_ >= 0:
+                    at = next_
+                else:
+                    ignored = 1
+                continue
+            depth += 1
+            self.set_level(depth, call)
+        return True
+
+    cdef int set_level(self, Py_ssize_t depth, int64_t call) except -1:
+        if depth == self.n_level_room:
+            self.n_level_room = 2 * depth + 64
+            self.levels = <int64_t*>resized(self.levels, self.n_level_room * sizeof(int64_t))
+        self.levels[depth] = call
+        return 0
+
+    cdef int64_t add_call(self, Py_ssize_t nth, uint64_t entry, int64_t parent) except -1000:
+        """Returns the number of the call whose attributes were read; -3: none of the addresses is in it; -2: its ranges
+        are damaged. parent: the call that it is inlined into, -1: the function."""
+        cdef Py_ssize_t first = self.ranges.n
+        cdef Py_ssize_t kept = first
+        cdef Py_ssize_t row, at
+        cdef Py_ssize_t within = self.calls[parent].first_range if parent >= 0 else 0
+        cdef Py_ssize_t within_end = self.calls[parent].end_range if parent >= 0 else 1
+        cdef int32_t depth = self.calls[parent].depth + 1 if parent >= 0 else 1
+        cdef Range held
+        cdef bint is_asked = False
+        cdef Value* values = self.entries.values
+        cdef uint64_t file = values[CALL_FILE].value if values[CALL_FILE].meaning == NUMBER else ~<uint64_t>0
+        cdef uint64_t line = values[CALL_LINE].value if values[CALL_LINE].meaning == NUMBER else 0
+        if depth > MAX_INLINED:
+            return -3
+        if not self.entries.ranges_of_entry(self.ranges):
+            return -2
+        for row in range(first, self.ranges.n):
+            held = self.ranges.held[row]
+            if self.is_within(within, within_end, held):
+                self.ranges.held[kept] = held
+                kept += 1
+        self.ranges.n = kept
+        self.ranges.merge_from(first)
+        for row in range(first, self.ranges.n):
+            held = self.ranges.held[row]
+            for at in range(self.first_from(held.begin), self.n):
+                if self.asked[at] >= held.end:
+                    break
+                self.entries.left -= 1
+                if self.piece[at] == nth and self.call[at] == parent:
+                    self.call[at] = self.n_calls
+                    is_asked = True
+        if not is_asked or self.entries.left < 0:
+            self.ranges.n = first
+            return -3 if self.entries.left >= 0 else -2
+        if self.n_calls == self.n_call_room:
+            self.n_call_room = 2 * self.n_call_room + 64
+            self.calls = <Call*>resized(self.calls, self.n_call_room * sizeof(Call))
+        self.calls[self.n_calls] = Call(entry, line, file, parent, first, self.ranges.n, depth)
+        self.n_calls += 1
+        return self.n_calls - 1
+
+    cdef bint is_within(self, Py_ssize_t low, Py_ssize_t high, Range held) noexcept nogil:
+        """Whether one of merged ranges holds this one."""
+        cdef Py_ssize_t first = low
+        cdef Py_ssize_t middle
+        while low < high:
+            middle = (low + high) >> 1
+            if self.ranges.held[middle].begin <= held.begin:
+                low = middle + 1
+            else:
+                high = middle
+        return low > first and held.end <= self.ranges.held[low - 1].end
+
+    cdef frames(self):
+        cdef Py_ssize_t nth
+        cdef int64_t call
+        cdef uint64_t file = 0
+        cdef uint64_t line = 0
+        cdef Piece* piece
+        first_of = np.zeros(self.n + 1, np.int64)
+        cdef int64_t[::1] first = first_of
+        for nth in range(self.n):
+            first[nth + 1] = first[nth]
+            if self.piece[nth] < 0:
+                continue
+            first[nth + 1] += 1
+            call = self.call[nth]
+            while call >= 0:
+                first[nth + 1] += 1
+                call = self.calls[call].parent
+        begins, ends = np.zeros(self.n, np.uint64), np.zeros(self.n, np.uint64)
+        entries, files, lines = (np.zeros(first_of[-1], np.uint64) for _ in range(3))
+        cdef uint64_t[::1] begin = begins
+        cdef uint64_t[::1] end = ends
+        cdef uint64_t[::1] entry_of = entries
+        cdef uint64_t[::1] file_of = files
+        cdef uint64_t[::1] line_of = lines
+        cdef int64_t row
+        for nth in range(self.n):
+            if self.piece[nth] < 0:
+                continue
+            piece = &self.pieces[self.piece[nth]]
+            begin[nth], end[nth] = piece.begin, piece.end
+            row = first[nth]
+            call = self.call[nth]
+            while call >= 0:
+                entry_of[row], file_of[row], line_of[row] = (
+                    self.calls[call].entry, self.calls[call].file, self.calls[call].line
+                )
+                row += 1
+                call = self.calls[call].parent
+            entry_of[row] = piece.entry
+        return begins, ends, first_of, entries, files, lines
+
+
+cdef void* grown(void* held, Py_ssize_t n, size_t size) except NULL:
+    """Returns the memory with room for one more where n are held: it doubles."""
+    if n == 0 or (n >= 16 and n & (n - 1) == 0):
+        return resized(held, max(2 * n, 16) * size)
+    return held

@@ -1,0 +1,329 @@
+"""Map: look-ups of many addresses at once in the debug information, by compiled readers of entries and line programs.
+
+What these do not read, damaged bytes and unusual codings, is left to the reader of single addresses (`lookup.py`), to
+whose answers those here are equal.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_TAG
+
+from traceferry.common.errors import FormatError
+from traceferry.model import Array
+from traceferry.symbolication.demangle import shown_path
+from traceferry.symbolication.dwarf._entries import Entries, Forms
+from traceferry.symbolication.dwarf._line_rows import LineRows
+from traceferry.symbolication.dwarf.forms import SIZES, Sections, text_at
+from traceferry.symbolication.dwarf.functions import QUALIFIED_LANGUAGES, DebugInfo, context_name, lambda_name
+from traceferry.symbolication.dwarf.lines import whole_path
+from traceferry.symbolication.interface import Frames, line_number
+from traceferry.symbolication.symbol_table import SymbolTable
+
+# What _entries.pyx calls sizes that are not fixed.
+SIZE_CODES = {
+    **{"uleb": -1, "sleb": -2, "string": -3, "indirect": -4, "block": -5, "block 1": -6, "block 2": -7, "block 4": -8},
+    **{"address": -9, "offset": -10, "ref_addr": -11},
+}
+# What it calls attributes that it reads, and entries.
+SLOTS = {
+    **{"DW_AT_name": 1, "DW_AT_linkage_name": 2, "DW_AT_MIPS_linkage_name": 3, "DW_AT_low_pc": 4, "DW_AT_high_pc": 5},
+    **{"DW_AT_ranges": 6, "DW_AT_sibling": 7, "DW_AT_abstract_origin": 8, "DW_AT_specification": 9},
+    **{"DW_AT_call_file": 10, "DW_AT_call_line": 11, "DW_AT_language": 12, "DW_AT_producer": 13},
+    **{"DW_AT_str_offsets_base": 14, "DW_AT_addr_base": 15, "DW_AT_rnglists_base": 16},
+    **{"DW_AT_dwo_name": 17, "DW_AT_GNU_dwo_name": 17, "DW_AT_stmt_list": 18, "DW_AT_comp_dir": 19},
+}
+KINDS = {
+    **{"DW_TAG_subprogram": 1, "DW_TAG_inlined_subroutine": 2, "DW_TAG_lexical_block": 3, "DW_TAG_partial_unit": 5},
+    **{"DW_TAG_structure_type": 4, "DW_TAG_class_type": 4, "DW_TAG_namespace": 6, "DW_TAG_union_type": 7},
+}
+READABLE, WITHOUT_CODE = 0, 1
+ELSEWHERE, LAMBDA, QUALIFIED = 4, 5, 6
+NO_FILE = 0xFFFF_FFFF
+TEXT_SECTIONS = ("", "info", "debug_str", "debug_line_str")
+
+
+def forms() -> Forms:
+    meanings = {meaning: nth for nth, meaning in enumerate(SIZES, 1)}
+    by_code = {
+        form: (size if isinstance(size, int) else SIZE_CODES[size], meanings[meaning])
+        for meaning, sizes in SIZES.items()
+        for form, size in sizes.items()
+    }
+    slots = {ENUM_DW_AT[name]: slot for name, slot in SLOTS.items()}
+    return Forms(by_code, slots, {ENUM_DW_TAG[name]: kind for name, kind in KINDS.items()})
+
+
+class Found(NamedTuple):
+    """The functions at addresses in one unit. begin, end: uint64 [n], of the piece of a function, 0 where none is
+    described. For each of their frames, the innermost first, address: int64, which; name, source: int64, of Texts, -1
+    is none; line: int64. row_source, row_line: what the lines say of each address."""
+
+    begin: Array
+    end: Array
+    address: Array
+    name: Array
+    source: Array
+    line: Array
+    row_source: Array
+    row_line: Array
+
+
+class Texts:
+    """Texts by number."""
+
+    def __init__(self) -> None:
+        self.held: list[str] = []
+        self._numbers: dict[str, int] = {"": -1}
+
+    def number(self, text: str) -> int:
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self.held)
+            self.held.append(text)
+        return found
+
+
+class Spans:
+    """Units by the addresses that they hold. Where some overlap, the last that starts holds an address, of those that
+    start together the shortest, of equal ones the first. unit: int64; begin, end: uint64."""
+
+    def __init__(self, unit: Array, begin: Array, end: Array) -> None:
+        order = np.lexsort((-np.arange(len(unit)), ~end, begin))
+        self._unit, self._begin, self._end = unit[order], begin[order], end[order]
+        # How far those up to each reach together: where that is not to an address, looking further back is of no use.
+        self._reach = np.maximum.accumulate(self._end)
+
+    def at(self, addresses: Array) -> Array:
+        """Returns the unit that holds each address (uint64), -1 where none does."""
+        found = np.full(len(addresses), -1, np.int64)
+        pending = np.arange(len(addresses))
+        nth = np.searchsorted(self._begin, addresses, "right") - 1
+        while len(pending):
+            is_open = (nth >= 0) & (self._reach[nth] > addresses[pending]) if len(self._reach) else nth < -1
+            pending, nth = pending[is_open], nth[is_open]
+            is_held = self._end[nth] > addresses[pending]
+            found[pending[is_held]] = self._unit[nth[is_held]]
+            pending, nth = pending[~is_held], nth[~is_held] - 1
+        return found
+
+
+class BulkLookup:
+    """Look-ups in what `info` describes. sections: of the file with the units; table: what else names functions."""
+
+    def __init__(self, info: DebugInfo, table: SymbolTable) -> None:
+        sections = info.sections
+        self._sections = sections
+        self._text = np.array(info.text, np.uint64).reshape(-1, 2)
+        self._info = info
+        self._table = table
+        names = ("info", "abbrev", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str")
+        self._entries = Entries([sections.held[name].bytes for name in names], forms(), sections.order == "big")
+        self._texts = Texts()
+        self._name_of: dict[tuple[int, int], int] = {}
+
+    @cached_property
+    def is_usable(self) -> bool:
+        """Whether all units that have code can be read."""
+        return bool(self._entries.survey() and np.all(self._entries.states <= WITHOUT_CODE))
+
+    @cached_property
+    def _spans(self) -> Spans:
+        return Spans(*self._entries.code)
+
+    @cached_property
+    def _others(self) -> list[int]:
+        """The units that do not say where their code is."""
+        has_code = np.zeros(len(self._entries.states), bool)
+        has_code[self._entries.code[0]] = True
+        return np.flatnonzero(~has_code & (self._entries.states == READABLE)).tolist()
+
+    def lookup(self, addresses: Array) -> tuple[Frames, Array]:
+        """Returns the frames of addresses (uint64, rising, none twice), and which of them (bool) are left to others,
+        whose frames are none."""
+        self._entries.renew()
+        unit = self._spans.at(addresses)
+        is_left = np.zeros(len(addresses), bool)
+        parts: list[tuple[Array, Found]] = []
+        order = np.argsort(unit, kind="stable")
+        bounds = np.flatnonzero(np.diff(unit[order], prepend=-2, append=len(self._entries.states)))
+        for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            rows = order[first:end]
+            nth = int(unit[rows[0]])
+            look_up = partial(self._in_unit, nth) if nth >= 0 else self._elsewhere
+            parts += look_up(rows, addresses, is_left)
+        return self._joined(addresses, parts), is_left
+
+    def _in_unit(self, nth: int, rows: Array, addresses: Array, is_left: Array) -> list[tuple[Array, Found]]:
+        try:
+            found = self._found(nth, addresses[rows])
+        except FormatError:
+            found = None
+        if found is None:
+            is_left[rows] = True
+            return []
+        return [(rows, found)]
+
+    def _elsewhere(self, rows: Array, addresses: Array, is_left: Array) -> list[tuple[Array, Found]]:
+        """Looks in units that do not say where their code is."""
+        parts = []
+        for nth in self._others:
+            for of_part, found in self._in_unit(nth, rows, addresses, is_left):
+                is_found = found.end > 0
+                if is_found.any():
+                    parts.append((of_part, found))
+                rows = of_part[~is_found]
+            if is_left[rows].any() or not len(rows):
+                break
+        return parts
+
+    # ------------------------------------------------ one unit
+
+    def _found(self, nth: int, asked: Array) -> Found | None:
+        looked_up = self._entries.look_up(nth, asked, self._text)
+        if looked_up is None:
+            return None
+        begin, end, first, entry, file, line = looked_up
+        root = self._entries.root(nth)
+        if root is None:
+            return None
+        language, lines_at, *folder_at = root
+        is_qualified = language in QUALIFIED_LANGUAGES
+        distinct, which = np.unique(entry, return_inverse=True)
+        name = self._names(nth, distinct, is_qualified)[which]
+        has_function = end > 0
+        # A function without a name is none.
+        has_function[has_function] = name[first[1:][has_function] - 1] >= 0
+        lines = _Lines(self._sections, lines_at, self._text_at(*folder_at), self._texts)
+        if not lines.is_read:
+            return None
+        begin_of_rows = np.where(has_function, begin, asked)
+        end_of_rows = np.where(has_function, end, asked + np.uint64(1))
+        row_file, row_line = lines.rows(begin_of_rows, end_of_rows, asked)
+        # A frame is where the call of the one inside of it is.
+        file, line = np.concatenate(([0], file[:-1])), np.concatenate(([0], line[:-1]))
+        innermost = first[:-1][has_function]
+        file[innermost], line[innermost] = row_file[has_function], row_line[has_function]
+        source, row_source = lines.sources(file), lines.sources(row_file)
+        for row in np.flatnonzero(has_function & (row_file == NO_FILE)).tolist():
+            declared, declared_line = self._declared(int(entry[first[row + 1] - 1]), int(begin[row]))
+            source[first[row]], line[first[row]] = self._texts.number(declared), declared_line
+        of_address = np.repeat(np.arange(len(asked)), np.diff(first))
+        is_kept = has_function[of_address] & (name >= 0)
+        line[line >= 1 << 31] = 0
+        frames = of_address[is_kept], name[is_kept], source[is_kept], line[is_kept].astype(np.int32)
+        begin[~has_function] = end[~has_function] = 0
+        row_line[row_line >= 1 << 31] = 0
+        return Found(begin, end, *frames, row_source, row_line)
+
+    def _names(self, nth: int, entries: Array, is_qualified: bool) -> Array:
+        """Returns the names (int64, of Texts) of entries of a unit, which are given by their offsets (uint64)."""
+        kinds, values, targets = (column.tolist() for column in self._entries.names(nth, entries))
+        found = []
+        for kind, value, target, entry in zip(kinds, values, targets, entries.tolist(), strict=True):
+            key = (kind, value) if kind < ELSEWHERE else (target, is_qualified)
+            number = self._name_of.get(key)
+            if number is None:
+                name = self._text_at(kind, value) if kind < ELSEWHERE else self._name(kind, value, target, entry)
+                number = self._name_of[key] = self._texts.number(name)
+            found.append(number)
+        return np.array(found, np.int64)
+
+    def _text_at(self, kind: int, at: int) -> str:
+        section = TEXT_SECTIONS[kind]
+        if kind > 1:
+            return self._sections.text(section, at)
+        return text_at(self._sections.info, at)[0] if kind else ""
+
+    def _name(self, kind: int, value: int, target: int, entry: int) -> str:
+        """Returns a name that has others in front, or is in another file. target: an entry that has the same."""
+        contexts = self._entries.contexts(target) if kind >= QUALIFIED else None
+        if contexts is not None:
+            around = [self._context(*context) for context in reversed(contexts)]
+            return "::".join([*around, self._text_at(kind - QUALIFIED, value)])
+        found = self._info.units_of.entry_at(entry)
+        return self._info.name_of(found) if found is not None else ""
+
+    def _context(self, kind: int, value: int) -> str:
+        return lambda_name(value) if kind == LAMBDA else context_name(self._text_at(kind, value))
+
+    def _declared(self, entry: int, begin: int) -> tuple[str, int]:
+        """Returns (source, line) of the declaration of a function, of which no line is known."""
+        found = self._info.units_of.entry_at(entry)
+        rows = self._info.declared_at(found, begin) if found is not None else []
+        return (shown_path(rows[0][1]), line_number(rows[0][2])) if rows else ("", 0)
+
+    # ------------------------------------------------ all units
+
+    def _joined(self, addresses: Array, parts: list[tuple[Array, Found]]) -> Frames:
+        """Returns the frames of all units by address. Where no function is described, the symbol table may name one."""
+        n = len(addresses)
+        begin, end = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+        row_source, row_line = np.full(n, -1, np.int64), np.zeros(n, np.int64)
+        for rows, part in parts:
+            begin[rows], end[rows] = part.begin, part.end
+            row_source[rows], row_line[rows] = part.row_source, part.row_line
+        named = self._table.rows(addresses)
+        has_function, has_symbol = end > 0, named >= 0
+        used, which = np.unique(named[has_symbol], return_inverse=True)
+        symbol = np.full(n, -1, np.int64)
+        symbol[has_symbol] = np.array([self._texts.number(name) for name in self._table.names(used)], np.int64)[which]
+        symbol_start = np.zeros(n, np.uint64)
+        symbol_start[has_symbol] = self._table.starts(used)[which]
+        alone = np.flatnonzero(has_symbol & ~has_function)
+        of_parts = [(rows[part.address], part.name, part.source, part.line) for rows, part in parts]
+        of_parts.append((alone, symbol[alone], row_source[alone], row_line[alone]))
+        of_address, name, source, line = (np.concatenate(column) for column in zip(*of_parts, strict=True))
+        order = np.argsort(of_address, kind="stable")
+        name, source, line = name[order], source[order], line[order]
+        first = np.concatenate(([0], np.cumsum(np.bincount(of_address, minlength=n))))
+        outermost = first[1:] - 1
+        is_renamed = has_function & has_symbol & (symbol_start == begin) & (symbol >= 0)
+        name[outermost[is_renamed]] = symbol[is_renamed]
+        start = np.where(has_function, begin, symbol_start)
+        size = np.where(has_function, end - begin, self._table.sizes_at(symbol_start))
+        size[~has_function & ~has_symbol] = 0
+        name, source, line = (column.astype(np.int32) for column in (name, source, line))
+        return Frames(first, name, source, line, start, size, list(self._texts.held))
+
+
+class _Lines:
+    """The lines of a unit. at: where its program is, -1 where it has none; folder: of the compiler."""
+
+    def __init__(self, sections: Sections, at: int, folder: str, texts: Texts) -> None:
+        self._sections = sections
+        self._folder = folder
+        self._texts = texts
+        self._rows = LineRows(sections.line.bytes, at, sections.order == "big") if at >= 0 else None
+        self.is_read = self._rows is None or self._rows.is_read
+
+    def rows(self, begins: Array, ends: Array, addresses: Array) -> tuple[Array, Array]:
+        """Returns (file, line), uint64, of addresses of functions: NO_FILE where nothing is known."""
+        if self._rows is None:
+            return np.full(len(begins), NO_FILE, np.uint64), np.zeros(len(begins), np.uint64)
+        file, line = self._rows.at(begins, ends, addresses)
+        return file.astype(np.uint64), line.astype(np.uint64)
+
+    def sources(self, files: Array) -> Array:
+        """Returns the paths (int64, of Texts) of files by their numbers."""
+        distinct, which = np.unique(files, return_inverse=True)
+        paths = [self._texts.number(self._path(number)) for number in distinct.tolist()]
+        return np.array(paths, np.int64)[which.reshape(-1)] if len(paths) else np.zeros(0, np.int64)
+
+    def _path(self, number: int) -> str:
+        place = self._rows.name(number, False) if self._rows is not None else None
+        if self._rows is None or place is None:
+            return ""
+        kind, at, folder = place
+        of_folder = self._rows.name(folder, True)
+        in_folder = self._text(*of_folder[:2]) if of_folder is not None else ""
+        is_in_folder_0 = self._rows.version >= 5 and folder == 0
+        return shown_path(whole_path("" if is_in_folder_0 else self._folder, in_folder, self._text(kind, at)))
+
+    def _text(self, kind: int, at: int) -> str:
+        if kind:
+            return self._sections.text(("", "debug_str", "debug_line_str")[kind], at)
+        return text_at(self._sections.line, at)[0] if at < len(self._sections.line) else ""
