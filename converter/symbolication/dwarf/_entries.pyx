@@ -944,6 +944,16 @@ cdef class Entries:
             around = self.context(around)
         return found
 
+    cdef _Tree tree(self):
+        """Returns the entries of the unit; None where they cannot be read."""
+        cdef _Tree found = self.trees.get(self.unit)
+        if found is None:
+            found = _Tree()
+            if not found.read(self):
+                return None
+            self.trees[self.unit] = found
+        return found
+
     cdef number_of_lambda(self, uint64_t entry):
         """Returns which lambda of the entry around it an unnamed entry is, from 1; 0 if it is none: classes of lambdas
         have no name, and what can be called. None where it cannot be read."""
@@ -957,11 +967,9 @@ cdef class Entries:
         key = self.unit, around
         if key in self.lambdas:
             return self.lambdas[key].get(entry, 0)
-        tree = self.trees.get(self.unit)
+        tree = self.tree()
         if tree is None:
-            tree = self.trees[self.unit] = _Tree()
-            if not tree.read(self):
-                return None
+            return None
         if around >= 0:
             of_around = tree.row_of(around)
             if of_around < 0:
@@ -1042,11 +1050,9 @@ cdef class Entries:
         for origin in reversed(origins):
             if self.entry_at(origin) < 0:
                 return None
-            tree = self.trees.get(self.unit)
+            tree = self.tree()
             if tree is None:
-                tree = self.trees[self.unit] = _Tree()
-                if not tree.read(self):
-                    return None
+                return None
             row = tree.row_of(origin)
             if row < 0:
                 continue
