@@ -248,7 +248,7 @@ def _marker_rows(
     categories: Categories,
 ) -> Iterator[list[Any]]:  # fmt: skip
     for columns in markers_of(trace, thread, data, schemas, strings, backtraces):
-        name, category = strings.intern(columns.name), categories.of_markers(columns.category)
+        name, category = strings.intern(columns.name), categories.of_markers(*columns.category)
         is_interval = bool(columns.dur.any())
         phase = INTERVAL if is_interval else INSTANT
         starts = (columns.ts - trace.start_ts) / 1e6

@@ -181,6 +181,11 @@ def test_rows_that_are_refused() -> None:
 MAX_DEPTH, N_FRAMES = 3, 4
 
 
+def no_texts(n: int) -> tuple[Any, Any]:
+    """Fields of n arguments that are all numbers."""
+    return np.zeros(0, np.uint8), np.zeros(n + 1, np.int64)
+
+
 def slice_writer(out: OutputBuffer) -> SliceWriter:
     """With events of frames that are the longer the higher their number."""
     note = protos.DebugAnnotation(name_iid=99, bool_value=True)
@@ -214,7 +219,7 @@ def test_slices(ts: list[int], data: st.DataObject) -> None:
             writer.write(
                 i64(*ts[part]), i32(*frames[part]), np.array(flags[part], np.uint8),
                 i64(*(call - part.start for call, _ in of_part)), i32(*(call + 1 for call, _ in of_part)),
-                np.array([value for _, value in of_part], np.uint64),
+                np.array([value for _, value in of_part], np.uint64), *no_texts(len(of_part)),
             )  # fmt: skip
         deep = [i for i in range(n) if depths[i] >= MAX_DEPTH and not flags[i] & LEAVE]
         assert writer.n_cut == len(deep)
@@ -237,7 +242,7 @@ def test_more_arguments_than_a_piece_has_bytes() -> None:
     def write(out: OutputBuffer) -> None:
         writer = slice_writer(out)
         iids, values = np.arange(1, n + 1, dtype=np.int32), np.full(n, 2**64 - 1, np.uint64)
-        writer.write(i64(START), i32(0), np.zeros(1, np.uint8), np.zeros(n, np.int64), iids, values)
+        writer.write(i64(START), i32(0), np.zeros(1, np.uint8), np.zeros(n, np.int64), iids, values, *no_texts(n))
 
     (packet,) = packets_of(write)
     assert [a.name_iid for a in packet.track_event.debug_annotations] == list(range(1, n + 1))
@@ -413,12 +418,36 @@ def test_stacks_that_are_refused() -> None:
         pieces_of(CallstackWriter(stacks, 3, 1).write, i32(stacks.n_stacks))
 
 
+def test_arguments_that_are_fields() -> None:
+    """Long ones too; numbers may stand between them."""
+    texts = ["a", "", "long" * 100_000]
+    annotations = [pb.DebugAnnotation(name=f"{i}", string_value=text) for i, text in enumerate(texts)]
+    fields = [pb.TrackEvent(debug_annotations=one) for one in annotations]
+    text_at = i64(0, len(fields[0]), len(fields[0]), *np.cumsum([len(f) for f in fields])[1:])
+    iids, values = i32(0, 7, 0, 0), np.array([0, 8, 0, 0], np.uint64)
+
+    def write(out: OutputBuffer) -> None:
+        text = np.frombuffer(b"".join(fields), np.uint8)
+        rows = np.zeros(4, np.int64)
+        slice_writer(out).write(i64(START), i32(0), np.zeros(1, np.uint8), rows, iids, values, text, text_at)
+
+    (packet,) = packets_of(write)
+    found = [(a.name or a.name_iid, a.string_value or a.uint_value) for a in packet.track_event.debug_annotations]
+    assert found == [("0", "a"), (7, 8), ("1", 0), ("2", texts[2])]
+
+
 def test_slices_that_are_refused() -> None:
     writer = slice_writer(OutputBuffer(lambda piece: None))
-    none = i64(), i32(), np.array([], np.uint64)
+    none = i64(), i32(), np.array([], np.uint64), *no_texts(0)
     for ts, frame in ((START - 1, 0), (START, N_FRAMES), (START, -1)):
         with pytest.raises(ValueError, match="write"):
             writer.write(i64(ts), i32(frame), np.zeros(1, np.uint8), *none)
+    for text_at in (i64(0), i64(0, 9), i64(-1, 0), i64(1, 0)):
+        with pytest.raises(ValueError, match="write"):
+            writer.write(
+                i64(START), i32(0), np.zeros(1, np.uint8), i64(0), i32(0), np.zeros(1, np.uint64),
+                np.zeros(1, np.uint8), text_at,
+            )  # fmt: skip
     for events in ([b"x" * 80], [b"x" * 300]):
         with pytest.raises(ValueError, match=r"too long|range"):
             writer.set_events(events)

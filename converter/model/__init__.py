@@ -44,7 +44,6 @@ from traceferry.model.schema import WAITING as WAITING
 from traceferry.model.schema import Array as Array
 from traceferry.model.schema import Column as Column
 from traceferry.model.schema import FieldFormat as FieldFormat
-from traceferry.model.schema import MarkerCategory as MarkerCategory
 from traceferry.model.schema import MarkerField as MarkerField
 from traceferry.model.schema import MarkerType as MarkerType
 from traceferry.model.schema import TableSpec as TableSpec

@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 
 import numpy as np
+import orjson
 
 from traceferry.common.shown_text import encodable
 from traceferry.model import (
     BRANCH_MISPREDICTED,
     ENTRY_LOST,
+    FIELD_DTYPES,
     LEAVE,
     OPEN_AT_END,
     OPEN_AT_START,
@@ -19,11 +21,13 @@ from traceferry.model import (
     Counter,
     HeapGraph,
     HeapSnapshot,
+    MarkerType,
     Process,
     Table,
     ThreadData,
     Trace,
     TraceBuilder,
+    distinct,
 )
 
 
@@ -76,6 +80,9 @@ def _check_global_tables(trace: Trace) -> list[str]:
     prefix = trace.stacks["prefix"]
     if np.any(prefix >= np.arange(len(prefix))):
         broken.append("stacks: a prefix is not smaller than its stack")
+    parent = trace.categories["parent"]
+    if np.any(parent[parent[parent >= 0]] >= 0):
+        broken.append("categories: a parent that has a parent")
     return broken or _check_inlined(trace) + _check_code_mappings(trace)
 
 
@@ -163,8 +170,13 @@ def _check_thread(trace: Trace, data: ThreadData, where: str) -> list[str]:
         texts = [name for name in table.columns if table[name].dtype == object]
         if any(encodable(text) != text for name in texts for text in table[name].tolist()):
             broken.append(f"{where}: {marker_type.name}: a text cannot be written as UTF-8")
+        decimals = [name for name in table.columns if table[name].dtype == np.float64]
+        if not all(np.all(np.isfinite(table[name])) for name in decimals):
+            broken.append(f"{where}: {marker_type.name}: a number that is not finite")
+        broken += _check_json(marker_type, table, f"{where}: {marker_type.name}")
     if not broken:
         broken += [f"{where}: {law}" for law in _check_calls(data.calls, data.arguments)]
+        broken += [f"{where}: {law}" for law in _check_arguments(trace, data.arguments)]
         broken += [f"{where}: {law}" for law in _check_allocations(data.allocations)]
         broken += [f"{where}: {law}" for law in _check_samples(trace, data)]
         broken += [f"{where}: {law}" for law in _check_branches(trace, data.branches)]
@@ -192,6 +204,8 @@ def _check_branches(trace: Trace, branches: Table) -> list[str]:
 def _check_samples(trace: Trace, data: ThreadData) -> list[str]:
     """Members of a group have the samples of its leader."""
     broken: list[str] = []
+    if trace.sampling is not None and np.any(trace.sampling.n_samples(data.samples) < 0):
+        broken.append("a row that stands for fewer than no samples")
     for row, samples in data.other_samples.items():
         if not 1 <= row < len(trace.events):
             broken.append(f"samples of event {row}, which is not one of the other events")
@@ -238,6 +252,32 @@ def _check_calls(calls: Table, arguments: Table) -> list[str]:
     if len(arguments) and (arguments["call"].min() < 0 or np.any(leaves[arguments["call"]])):
         return ["an argument of a row that does not enter"]
     return []
+
+
+def _check_arguments(trace: Trace, arguments: Table) -> list[str]:
+    """A format is one of those of marker fields, and texts have the formats of texts."""
+    text, flow, position = (arguments[name] for name in ("text", "flow", "position"))
+    names = {row: trace.strings[row] for row in distinct(arguments["format"]).tolist() if row >= 0}
+    broken = [f"an argument of the format {name!r}" for name in names.values() if name not in FIELD_DTYPES]
+    of_numbers = [row for row, name in names.items() if FIELD_DTYPES.get(name, "text") != "text"]  # type: ignore[call-overload]
+    if np.any(np.isin(arguments["format"], of_numbers) & (text >= 0)):
+        broken.append("an argument with a text that has the format of a number")
+    if np.any((position < 0) & (flow == 0)):
+        broken.append("an argument without a position")
+    return broken
+
+
+def _check_json(marker_type: MarkerType, table: Table, where: str) -> list[str]:
+    """Texts of the format json are JSON, or empty where the value is not known."""
+    broken = []
+    for field in marker_type.fields:
+        if field.format == "json":
+            try:
+                for text in table[field.key].tolist():
+                    orjson.loads(text or "null")
+            except orjson.JSONDecodeError:
+                broken.append(f"{where}.{field.key}: a text that is not JSON")
+    return broken
 
 
 def _check_allocations(allocations: Table) -> list[str]:

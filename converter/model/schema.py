@@ -99,6 +99,7 @@ CATEGORIES = TableSpec(
     (
         _index("name", "strings", "display name"),
         _index("color", "strings", "one of the Firefox Profiler's colour names"),
+        _index("parent", "categories", "the category that this is a part of, which has no parent itself"),
     ),
 )
 TIERS = TableSpec(
@@ -199,8 +200,12 @@ ARGUMENTS = TableSpec(
     "arguments of calls, in the order of their calls and positions",
     (
         Column("call", "int64", "row of `calls` that enters", refers_to="calls"),
-        Column("position", "int32", "0 is the first argument, or `this`"),
-        Column("value", "uint64", "the raw value: a number or a pointer"),
+        Column("position", "int32", "0 is the first argument, or `this`; -1: no argument, the row has a flow only"),
+        Column("value", "uint64", "the raw value, a number or a pointer; of a format, the bits of its dtype"),
+        _index("key", "strings", "its name, -1: known by position"),
+        _index("text", "strings", "the value of a text, -1: the number counts"),
+        _index("format", "strings", "as those of marker fields, -1: a raw value"),
+        Column("flow", "int64", "links the call with calls and markers of this number, in time order; 0 is none"),
     ),
     sorted_by="call",
 )
@@ -308,13 +313,24 @@ HEAP_TABLES = (HEAP_OBJECTS, HEAP_ROOTS)
 
 COUNTER_VALUES = TableSpec("counter", "a counter's values", (TS, Column("value", "float64", "at ts")), sorted_by="ts")
 
-FieldFormat = Literal["text", "integer", "hex", "bytes", "duration"]
+# percentage: 1 is all of it; time: ns on the trace's clock; flow: a number that links rows; json: a nested value or a
+# list, as text.
+FieldFormat = Literal[
+    "text", "integer", "hex", "bytes", "duration", "decimal", "percentage", "time", "url", "path", "flow", "json"
+]
 FIELD_DTYPES: dict[FieldFormat, str] = {
     "text": "text",
     "integer": "int64",
     "hex": "uint64",
     "bytes": "int64",
     "duration": "int64",
+    "decimal": "float64",
+    "percentage": "float64",
+    "time": "int64",
+    "url": "text",
+    "path": "text",
+    "flow": "int64",
+    "json": "text",
 }
 
 
@@ -327,9 +343,8 @@ class MarkerField(NamedTuple):
     optional: bool = False
 
 
-# What markers are about, each with one of the Firefox Profiler's colour names.
-MarkerCategory = Literal["GC", "JIT", "Locks", "Exceptions", "Loader", "I/O", "Memory", "Scheduling", "Other"]
-MARKER_COLORS: dict[MarkerCategory, str] = {
+# What markers of ours are about, each with one of the Firefox Profiler's colour names.
+MARKER_COLORS: dict[str, str] = {
     "GC": "orange", "JIT": "purple", "Locks": "magenta", "Exceptions": "red", "Loader": "yellow", "I/O": "lightblue",
     "Memory": "green", "Scheduling": "darkgrey", "Other": "grey",
 }  # fmt: skip
@@ -337,17 +352,23 @@ MARKER_COLORS: dict[MarkerCategory, str] = {
 
 class MarkerType(NamedTuple):
     """A kind of events, as an importer declares it. label: a template for a short text, fields in braces; group_by: the
-    fields by whose values `info` counts them; category: what they are about; named_by, colored_by: the fields that name
-    an event, and that choose its colour, in a viewer that shows only names."""
+    fields by whose values `info` counts them; category: the name of what they are about; named_by, colored_by: the
+    fields that name an event, and that choose its colour, in a viewer that shows only names; color: of the category,
+    one of the Firefox Profiler's names, "" is that of MARKER_COLORS, or grey."""
 
     name: str
     doc: str
     fields: tuple[MarkerField, ...]
     label: str = ""
     group_by: tuple[str, ...] = ()
-    category: MarkerCategory = "Other"
+    category: str = "Other"
     named_by: str = ""
     colored_by: str = ""
+    color: str = ""
+
+    @property
+    def shown_color(self) -> str:
+        return self.color or MARKER_COLORS.get(self.category, "grey")
 
     @property
     def spec(self) -> TableSpec:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
+import numpy as np
+
 from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.model.categories import CATEGORY_COLORS
@@ -50,7 +52,8 @@ EventKind = Literal[
 
 
 class Event(NamedTuple):
-    """An event that samples count. name: as cpu-clock; unit: of `weight`, as "ns", "cycles" or "count"; interval_ns:
+    """An event that samples count. name: as cpu-clock; unit: of `weight`, as "ns", "cycles" or "count", or "samples":
+    a row stands for as many samples as its weight says, where a recorder joins equal ones; interval_ns:
     the usual time between two samples, 0 is unknown; kind: where it is counted; period: how many are counted between
     two samples, 0 is unknown, or chosen by the recorder; leader: the row of `Trace.events` whose samples these are too,
     each with a count of its own, as in a group of counters that are read together; -1 is none; is_scaled: counts were
@@ -68,6 +71,10 @@ class Event(NamedTuple):
     def key(self) -> tuple[str, str, str]:
         """Tells the events of a trace apart."""
         return self.name, self.unit, self.kind
+
+    def n_samples(self, rows: Table) -> Array:
+        """Returns how many samples each row of a table of SAMPLES stands for: int64."""
+        return rows["weight"] if self.unit == "samples" else np.ones(len(rows), np.int64)
 
 
 class Sealed:
@@ -484,7 +491,8 @@ class TraceBuilder(Trace):
             self.report.note("clock_unrelated", where=clock.kind, detail=f"{clock.kind} and {self.clock.kind}")
         return 0
 
-    def add_category(self, name: str, color: str = "") -> int:
-        """Returns the row of `categories`. color: by default that of CATEGORY_COLORS, which then has the name."""
-        shown = color or CATEGORY_COLORS[name]
-        return self.categories.intern(name=self.strings.intern(name), color=self.strings.intern(shown))
+    def add_category(self, name: str, color: str = "", parent: int = -1) -> int:
+        """Returns the row of `categories`. color: by default that of CATEGORY_COLORS, which then has the name; parent:
+        the row of which this is a part."""
+        name_row, color_row = (self.strings.intern(text) for text in (name, color or CATEGORY_COLORS[name]))
+        return self.categories.intern(name=name_row, color=color_row, parent=parent)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import count, islice, repeat
 from typing import Any, Protocol
 
 import numpy as np
 
 from traceferry.model import (
+    FIELD_DTYPES,
     LEAVE,
     MARKER_COLORS,
     RUNNABLE,
     RUNNING,
     WAITING,
     Array,
-    MarkerCategory,
+    FieldFormat,
     MarkerType,
     Table,
     Thread,
@@ -31,8 +32,14 @@ from traceferry.model import (
 from traceferry.timeline.off_cpu import why
 
 INSTANT, INTERVAL = 0, 1  # a marker's phase
-FORMATS = {"text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration"}
+# "hex": a 64-bit number does not survive JavaScript.
+FORMATS: dict[FieldFormat, str] = {
+    "text": "string", "integer": "integer", "hex": "string", "bytes": "bytes", "duration": "duration",
+    "decimal": "decimal", "percentage": "percentage", "time": "time", "url": "url", "path": "file-path",
+    "flow": "flow-id", "json": "string",
+}  # fmt: skip
 MAX_ARGUMENTS = 16
+MAX_KEYS = 64  # of named arguments
 LABELS = ("tooltipLabel", "tableLabel", "chartLabel")  # of a schema
 # The chart takes the colour of a marker from its data, not from its category.
 COLOR: dict[str, Any] = {"key": "color", "label": "Color", "format": "string", "hidden": True}
@@ -41,6 +48,7 @@ RESERVED = ("type", "cause", "stack", "flow", "innerWindowID", "color")
 # Counters and markers know fewer colours than categories.
 GRAPH_COLORS = {"blue", "green", "grey", "ink", "magenta", "orange", "purple", "red", "teal", "yellow"}
 NEAREST_COLOR = {"lightblue": "teal", "brown": "orange", "lightred": "red"}
+OTHER, SCHEDULING_MARKERS = ((name, MARKER_COLORS[name]) for name in ("Other", "Scheduling"))
 
 
 def graph_color(color: str) -> str:
@@ -63,13 +71,13 @@ class Backtraces(Protocol):
 
 @dataclass(frozen=True)
 class MarkerColumns:
-    """The markers of one thread and one type: int64 ts and dur in ns, their name and category, and each one's data in
-    that order."""
+    """The markers of one thread and one type: int64 ts and dur in ns, their name, their category with its
+    colour, and each one's data in that order."""
 
     ts: Array
     dur: Array
     name: str
-    category: MarkerCategory
+    category: tuple[str, str]
     data: Iterator[dict[str, Any]]
 
 
@@ -78,6 +86,7 @@ class Schemas:
 
     def __init__(self) -> None:
         self._of: dict[Hashable, dict[str, Any]] = {}
+        self._arguments: dict[tuple[str, str], str] = {}
         self._thread_names: dict[int, str] = {}
 
     def thread_names(self, trace: Trace) -> dict[int, str]:
@@ -96,6 +105,30 @@ class Schemas:
             self._of[owner] = {"name": unique, "display": surfaces, **rest, "fields": list(fields)}
         return self._of[owner]
 
+    def add_field(self, schema: dict[str, Any], key: str, label: str, form: str) -> str:
+        """Gives a schema a field, if it has none of this label and format. Returns its key, this or a free one."""
+        fields = schema["fields"]
+        found = next((field["key"] for field in fields if (field["label"], field["format"]) == (label, form)), None)
+        if found is None:
+            taken = {*RESERVED, *(field["key"] for field in fields)}
+            found = next(one for one in (key + "_" * n for n in count()) if one not in taken)
+            fields.append({"key": found, "label": label, "format": form})
+        return str(found)
+
+    def flow_field(self, schema: dict[str, Any]) -> str:
+        """Returns the key of what links markers; it is not shown."""
+        if all(field["key"] != "flow" for field in schema["fields"]):
+            schema["fields"].append({"key": "flow", "label": "Flow", "format": "flow-id", "hidden": True})
+        return "flow"
+
+    def argument_field(self, schema: dict[str, Any], name: str, form: str) -> str:
+        """Returns the key of arguments of this name and format, "" is a raw value. Beyond MAX_KEYS, all share one."""
+        if (name, form) not in self._arguments:
+            is_full = len(self._arguments) >= MAX_KEYS
+            shown = ("more", "More", "string") if is_full else (name, name, FORMATS.get(form, "string"))  # type: ignore[call-overload]
+            self._arguments[name, form] = self.add_field(schema, *shown)
+        return self._arguments[name, form]
+
     @property
     def all(self) -> list[dict[str, Any]]:
         return list(self._of.values())
@@ -106,11 +139,11 @@ def markers_of(
 ) -> list[MarkerColumns]:
     """Returns all markers of a thread; adds the schemas of their types."""
     columns: list[MarkerColumns] = []
-    if len(data.arguments):
-        columns.append(_call_markers(trace, data, schemas))
     flows = _shared_flows(data, strings)
+    if len(data.arguments):
+        columns.append(_call_markers(trace, data, schemas, strings, flows))
     for marker_type, table in data.markers.items():
-        columns.append(_event_markers(marker_type, table, schemas, flows, backtraces))
+        columns.append(_event_markers(trace, marker_type, table, schemas, strings, flows, backtraces))
     for track in distinct(data.states["track"]).tolist():
         columns.append(_state_markers(trace, thread, data.states.take(data.states["track"] == track), schemas))
     if len(data.scheduling):
@@ -121,7 +154,9 @@ def markers_of(
 # ---------------------------------------------------------------- calls
 
 
-def _call_markers(trace: Trace, data: ThreadData, schemas: Schemas) -> MarkerColumns:
+def _call_markers(
+    trace: Trace, data: ThreadData, schemas: Schemas, strings: StringTable, flows: dict[int, int]
+) -> MarkerColumns:
     calls, arguments = data.calls, data.arguments
     rows, n_of_row = np.unique(arguments["call"], return_counts=True)
     schema = schemas.get(
@@ -133,24 +168,49 @@ def _call_markers(trace: Trace, data: ThreadData, schemas: Schemas) -> MarkerCol
         tableLabel="{marker.data.function}: {marker.data.arg0}",
         chartLabel="{marker.data.function}",
     )
-    for i in range(len(schema["fields"]) - 1, min(int(n_of_row.max()), MAX_ARGUMENTS)):
-        schema["fields"].append({"key": f"arg{i}", "label": f"Argument {i}", "format": "string"})
+    numbered = arguments["call"][(arguments["key"] < 0) & (arguments["position"] >= 0)]
+    n_numbered = int(np.unique(numbered, return_counts=True)[1].max(initial=0))
+    for i in range(min(n_numbered, MAX_ARGUMENTS)):
+        schemas.add_field(schema, f"arg{i}", f"Argument {i}", "string")
     leave_of = leaves_of(calls, rows)
     func_of_frame = trace.frames["func"]
+    values = _argument_values(trace, arguments, strings)
 
     def rows_data() -> Iterator[dict[str, Any]]:
-        values = arguments["value"].tolist()
-        at = 0
+        columns = (arguments[name].tolist() for name in ("position", "key", "format", "flow"))
+        of_arguments = zip(*columns, values, strict=True)
         for row, n in zip(rows.tolist(), n_of_row.tolist(), strict=True):
             function = trace.func_name(int(func_of_frame[calls["frame"][row]]))
-            # A 64-bit number does not survive JavaScript: text, and hex where it looks like a pointer.
-            shown = [raw_value(value) for value in values[at : at + n]]
+            shown: list[Any] = []
+            named: dict[str, Any] = {}
+            for position, key, form, flow, value in islice(of_arguments, n):
+                if flow in flows:
+                    named |= {schemas.flow_field(schema): flows[flow]}
+                if key >= 0:
+                    named |= {schemas.argument_field(schema, trace.strings[key], trace.strings[form]): value}
+                elif position >= 0:
+                    shown.append(value)
             # The last field takes what is beyond it.
-            shown[MAX_ARGUMENTS - 1 :] = [", ".join(shown[MAX_ARGUMENTS - 1 :])] if n >= MAX_ARGUMENTS else []
-            yield {"type": schema["name"], "function": function, **{f"arg{i}": v for i, v in enumerate(shown)}}
-            at += n
+            shown[MAX_ARGUMENTS - 1 :] = (
+                [", ".join(map(str, shown[MAX_ARGUMENTS - 1 :]))] if len(shown) >= MAX_ARGUMENTS else []
+            )
+            yield {"type": schema["name"], "function": function, **{f"arg{i}": v for i, v in enumerate(shown)}, **named}
 
-    return MarkerColumns(calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", "Other", rows_data())
+    return MarkerColumns(calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", OTHER, rows_data())
+
+
+def _argument_values(trace: Trace, arguments: Table, strings: StringTable) -> Iterator[Any]:
+    """Yields the arguments, as fields have them. A raw value is a text, since a 64-bit number does not survive
+    JavaScript: hex where it looks like a pointer."""
+    for value, text, form in zip(*(arguments[name].tolist() for name in ("value", "text", "format")), strict=True):
+        if text >= 0:
+            yield trace.strings[text]
+        elif form < 0:
+            yield raw_value(value)
+        else:
+            name: Any = trace.strings[form]
+            column = np.array([value], np.uint64).view(FIELD_DTYPES[name])
+            yield _values(column, name, trace.start_ts, strings)[0]
 
 
 def leaves_of(calls: Table, enter_rows: Array) -> Array:
@@ -171,20 +231,22 @@ def raw_value(value: int) -> str:
 
 
 def _shared_flows(data: ThreadData, strings: StringTable) -> dict[int, int]:
-    """Returns the index of the text of each flow that several of the thread's markers belong to."""
-    flows = np.concatenate([table["flow"] for table in data.markers.values()] or [np.zeros(0, np.int64)])
+    """Returns the index of the text of each flow that several of the thread's markers and calls belong to."""
+    flows = np.concatenate([data.arguments["flow"], *(table["flow"] for table in data.markers.values())])
     numbers, counts = np.unique(flows[flows > 0], return_counts=True)
     return {number: strings.intern(str(number)) for number in numbers[counts > 1].tolist()}
 
 
 def _event_markers(
-    marker_type: MarkerType, table: Table, schemas: Schemas, flows: dict[int, int], backtraces: Backtraces
-) -> MarkerColumns:
+    trace: Trace, marker_type: MarkerType, table: Table, schemas: Schemas, strings: StringTable, flows: dict[int, int],
+    backtraces: Backtraces,
+) -> MarkerColumns:  # fmt: skip
     keys = _safe_keys(marker_type)
     label = marker_type.label
     for field, key in zip(marker_type.fields, keys, strict=True):
         label = label.replace("{" + field.key + "}", "{marker.data." + key + "}")
-    colored = marker_type.category != "Other"
+    category = marker_type.category, marker_type.shown_color
+    colored = category != OTHER
     schema = schemas.get(
         marker_type,
         marker_type.name,
@@ -201,23 +263,25 @@ def _event_markers(
     )
     flow_of_row = [flows.get(flow, -1) for flow in table["flow"].tolist()] if flows else []
     has_flows = any(flow >= 0 for flow in flow_of_row)
-    if has_flows and all(field["key"] != "flow" for field in schema["fields"]):
-        schema["fields"].append({"key": "flow", "label": "Flow", "format": "flow-id", "hidden": True})
+    if has_flows:
+        schemas.flow_field(schema)
 
     def rows_data() -> Iterator[dict[str, Any]]:
-        columns = [_values(table[f.key], f.format) for f in marker_type.fields]
-        color = graph_color(MARKER_COLORS[marker_type.category])
+        columns = [_values(table[f.key], f.format, trace.start_ts, strings) for f in marker_type.fields]
+        color = graph_color(marker_type.shown_color)
         constant = {"type": schema["name"]} | ({COLOR["key"]: color} if colored else {})
         constants = (repeat(value, len(table)) for value in constant.values())
         names = repeat((*constant, *keys))
         rows: Iterator[dict[str, Any]] = map(dict, map(zip, names, zip(*constants, *columns, strict=True)))
+        if any(f.format == "flow" for f in marker_type.fields):
+            rows = ({key: value for key, value in row.items() if value is not None} for row in rows)
         if has_flows:
             rows = _with("flow", rows, flow_of_row, flow_of_row)
         if np.any(table["stack"] >= 0):
             rows = _with(backtraces.key, rows, table["stack"].tolist(), backtraces.of(table["stack"], table["ts"]))
         return rows
 
-    return MarkerColumns(table["ts"], table["dur"], marker_type.name, marker_type.category, rows_data())
+    return MarkerColumns(table["ts"], table["dur"], marker_type.name, category, rows_data())
 
 
 def _with(
@@ -239,10 +303,16 @@ def _safe_keys(marker_type: MarkerType) -> list[str]:
     return keys
 
 
-def _values(column: Array, form: str) -> list[Any]:
+def _values(column: Array, form: FieldFormat, start_ts: int, strings: StringTable) -> list[Any]:
+    """Returns the values of a field; None is no flow."""
     if form == "hex":
         return [hex(value) for value in column.tolist()]
-    values: list[Any] = (column / 1e6 if form == "duration" else column).tolist()
+    if form == "flow":
+        index_of = {flow: strings.intern(str(flow)) if flow else None for flow in distinct(column).tolist()}
+        return [index_of[flow] for flow in column.tolist()]
+    if form == "time":
+        column = column - start_ts
+    values: list[Any] = (column / 1e6 if form in ("duration", "time") else column).tolist()
     return values
 
 
@@ -262,7 +332,7 @@ def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas
     is_state = states["value"] >= 0
     data = ({"type": schema["name"], "value": trace.strings[value]} for value in states["value"][is_state].tolist())
     ts, dur = states["ts"][is_state], _until_next(thread, states["ts"])[is_state]
-    return MarkerColumns(ts, dur, track, "Scheduling" if track == "CPU" else "Other", data)
+    return MarkerColumns(ts, dur, track, SCHEDULING_MARKERS if track == "CPU" else OTHER, data)
 
 
 def _until_next(thread: Thread, ts: Array) -> Array:
@@ -313,4 +383,4 @@ def _off_cpu_markers(
     rows: Iterator[dict[str, Any]] = rows_data()
     if np.any(waker_stack >= 0):
         rows = _with(backtraces.key, rows, waker_stack.tolist(), backtraces.of(waker_stack, scheduling["ts"][after]))
-    return MarkerColumns(off["ts"], dur[is_first] + np.where(end, dur[after], 0), "Off CPU", "Scheduling", rows)
+    return MarkerColumns(off["ts"], dur[is_first] + np.where(end, dur[after], 0), "Off CPU", SCHEDULING_MARKERS, rows)

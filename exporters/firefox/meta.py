@@ -12,12 +12,10 @@ import numpy as np
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.firefox.markers import graph_color
 from traceferry.model import (
-    MARKER_COLORS,
     SAMPLES,
     Array,
     Counter,
     Event,
-    MarkerCategory,
     Process,
     Table,
     Thread,
@@ -268,19 +266,22 @@ class Categories:
         self._entry("Other", "grey")
         self.update()
 
-    def of_markers(self, category: MarkerCategory) -> int:
-        return self._entry(category, MARKER_COLORS[category])
+    def of_markers(self, name: str, color: str) -> int:
+        return self._entry(name, color)
 
     def update(self) -> None:
         """Takes what the trace has by now; what was there before keeps its indices."""
         trace = self._trace
         categories, tiers = trace.categories, trace.tiers
         # Index -1, none, finds the last element: "Other".
+        columns = ([trace.strings[text] for text in categories[column].tolist()] for column in ("name", "color"))
+        named = list(zip(*columns, strict=True))
         of_category = [
-            self._entry(trace.strings[n], trace.strings[c])
-            for n, c in zip(categories["name"].tolist(), categories["color"].tolist(), strict=True)
+            (self._entry(*of), 0) if parent < 0 else self._variety(self._entry(*named[parent]), of[0])
+            for of, parent in zip(named, categories["parent"].tolist(), strict=True)
         ]
-        self._of_category = np.array([*of_category, 0], np.int32)
+        self._of_category = np.array([*(category for category, _ in of_category), 0], np.int32)
+        self._variety_of_category = np.array([*(variety for _, variety in of_category), 0], np.int32)
         of_tier = [
             self._tier(*(trace.strings[index] for index in row))
             for row in zip(*(tiers[column].tolist() for column in ("name", "family", "color")), strict=True)
@@ -291,15 +292,21 @@ class Categories:
 
     def of_frames(self, frames: Table) -> tuple[Array, Array]:
         """(category, subcategory) of each frame: the tier is more specific than the category."""
-        tier = frames["tier"]
-        category = np.where(tier >= 0, self._of_tier[tier], self._of_category[frames["category"]])
-        return category, self._variety_of_tier[tier]
+        tier, category = frames["tier"], frames["category"]
+        return (
+            np.where(tier >= 0, self._of_tier[tier], self._of_category[category]),
+            np.where(tier >= 0, self._variety_of_tier[tier], self._variety_of_category[category]),
+        )
 
     def _tier(self, name: str, family: str, color: str) -> tuple[int, int]:
         category = self._entry(family or name, color)
+        return (category, 0) if name == (family or name) else self._variety(category, name)
+
+    def _variety(self, category: int, name: str) -> tuple[int, int]:
+        """Returns (category, subcategory) of a part of a category; "Other" has none of ours."""
         varieties = self.list[category]["subcategories"]
-        if category == 0 or name == (family or name):
-            return category, 0
+        if category == 0:
+            return 0, 0
         if name not in varieties:
             varieties.append(name)
         return category, varieties.index(name)

@@ -75,7 +75,7 @@ def _write_thread(json: JsonWriter, shared: Shared, process: Process, thread: Th
             if len(data.calls) or not (len(data.samples) or trace.sampling):
                 _write_calls(json, trace, data.calls, stacks)
             else:
-                _write_samples(json, trace, data.samples, stacks, thread.sample_unit)
+                _write_samples(json, trace, data.samples, stacks, thread.sample_unit or sample_weights(trace, data))
         write_allocations(json, trace, thread, data.allocations, stacks)
         causes = Causes(trace.start_ts, thread.tid, stacks)
         _write_markers(json, shared, markers_of(trace, thread, data, shared.schemas, trace.strings, causes))
@@ -133,6 +133,12 @@ def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -
     json.members({"weightType": "tracing-ms", "length": samples.n})
 
 
+def sample_weights(trace: Trace, data: ThreadData) -> str:
+    """Returns the unit of a thread's samples where some stand for several, else ""."""
+    is_weighed = trace.sampling is not None and np.any(trace.sampling.n_samples(data.samples) != 1)
+    return "samples" if is_weighed else ""
+
+
 def _write_samples(json: JsonWriter, trace: Trace, samples: Table, stacks: Stacks, unit: str) -> None:
     json.ints("stack", stacks.of_column(samples["stack"]))
     json.millis("time", samples["ts"] - trace.start_ts)
@@ -172,7 +178,7 @@ def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns
     dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
     n_rows = np.array([len(c.ts) for c in columns], np.int64)
     names = np.repeat(np.array([shared.trace.strings.intern(c.name) for c in columns], np.int32), n_rows)
-    category = np.repeat(np.array([shared.categories.of_markers(c.category) for c in columns], np.int32), n_rows)
+    category = np.repeat(np.array([shared.categories.of_markers(*c.category) for c in columns], np.int32), n_rows)
     is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
     with json.table("markers", len(ts)):
         json.rows("data", (row for c in columns for row in c.data))

@@ -22,4 +22,6 @@ class SliceWriter:
         argument_call: NDArray[np.int64],
         argument_iid: NDArray[np.int32],
         argument_value: NDArray[np.uint64],
+        text: NDArray[np.uint8],
+        text_at: NDArray[np.int64],
     ) -> None: ...

@@ -74,10 +74,11 @@ cdef class SliceWriter:
 
     def write(
         self, const int64_t[::1] ts, const int32_t[::1] frame, const uint8_t[::1] flags,
-        const int64_t[::1] argument_call, const int32_t[::1] argument_iid, const uint64_t[::1] argument_value
+        const int64_t[::1] argument_call, const int32_t[::1] argument_iid, const uint64_t[::1] argument_value,
+        const uint8_t[::1] text, const int64_t[::1] text_at
     ):
         """Writes the events of some rows of `calls`, and their arguments: the row of each, which rise, the interned id
-        of its name, and its value."""
+        of its name, and its value; or, where the id is 0, the fields of the event in text[text_at[i]:text_at[i + 1]]."""
         cdef Py_ssize_t n = ts.shape[0]
         cdef Py_ssize_t n_arguments = argument_call.shape[0]
         cdef Py_ssize_t n_frames = self.head.length.shape[0] - 1
@@ -86,6 +87,10 @@ cdef class SliceWriter:
             or flags.shape[0] != n
             or argument_iid.shape[0] != n_arguments
             or argument_value.shape[0] != n_arguments
+            or text_at.shape[0] != n_arguments + 1
+            or text_at[0] < 0
+            or text_at[n_arguments] > text.shape[0]
+            or np.any(np.diff(text_at) < 0)
         ):
             raise ValueError("write: columns of different lengths")
         cdef const uint8_t[:, ::1] head = self.head.text
@@ -158,11 +163,11 @@ cdef class SliceWriter:
                 while b < n_arguments and argument_call[b] == i:
                     b += 1
                 out.n = p
-                out.reserve(LONGEST + PER_ARGUMENT * (b - a))
+                out.reserve(LONGEST + PER_ARGUMENT * (b - a) + text_at[b] - text_at[a])
                 o = out.data
                 p = out.n
                 capacity = out.size - LONGEST
-                p += self.put_long(o + p, f, g, delta, argument_iid[a:b], argument_value[a:b])
+                p += self.put_long(o + p, f, g, delta, argument_iid[a:b], argument_value[a:b], text, text_at[a : b + 1])
                 a = b
                 next_argument = argument_call[a] if a < n_arguments else -1
         self.depth = depth
@@ -172,7 +177,7 @@ cdef class SliceWriter:
 
     cdef Py_ssize_t put_long(
         self, uint8_t* o, Py_ssize_t f, uint32_t flags, uint64_t delta, const int32_t[::1] iid,
-        const uint64_t[::1] value
+        const uint64_t[::1] value, const uint8_t[::1] text, const int64_t[::1] text_at
     ) noexcept nogil:
         """Writes the packet with what its flags and arguments say, and lengths of four bytes: arguments may be many.
         Returns its size."""
@@ -183,13 +188,18 @@ cdef class SliceWriter:
         cdef Py_ssize_t n_note = self.note.length[flags]
         cdef Py_ssize_t event = self.n_lead + 3
         cdef Py_ssize_t p = event + 4
-        cdef Py_ssize_t argument, j
+        cdef Py_ssize_t argument, j, k
         o[0] = head[0]
         memcpy(o + 5, head + 2, self.n_lead - 2)
         memcpy(o + p, head + event_at, n_event)
         memcpy(o + p + n_event, &self.note.text[flags, 0], n_note)
         p += n_event + n_note
         for j in range(iid.shape[0]):
+            if iid[j] == 0:
+                for k in range(text_at[j], text_at[j + 1]):
+                    o[p] = text[k]
+                    p += 1
+                continue
             o[p] = pb.TrackEvent_debug_annotations
             argument = p
             p = put_integer(o, p + 2, pb.DebugAnnotation_name_iid, iid[j])

@@ -9,15 +9,18 @@ yet.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._calls import SliceWriter
 from traceferry.exporters.perfetto._packets import mark
+from traceferry.exporters.perfetto.events import UNITS, field_of
 from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets, interned
 from traceferry.model import (
     ENTRY_LOST,
+    FIELD_DTYPES,
     LEAVE,
     OPEN_AT_END,
     OPEN_AT_START,
@@ -52,7 +55,8 @@ class Calls:
         """Writes the calls of a thread on its track. index: of the thread, for the report."""
         names = _Names(self._trace)
         arguments = data.arguments
-        argument_names = {f"arg{i}": FIRST_ARGUMENT + i for i in range(int(arguments["position"].max(initial=-1)) + 1)}
+        by_position = arguments["position"][arguments["key"] < 0]
+        argument_names = {f"arg{i}": FIRST_ARGUMENT + i for i in range(int(by_position.max(initial=-1)) + 1)}
         sequence = self._packets.sequence()
         lead = pb.TracePacket(trusted_packet_sequence_id=sequence)
         writer = SliceWriter(self._packets, lead, self._notes, MAX_DEPTH, self._packets.start_ts)
@@ -69,10 +73,37 @@ class Calls:
                 n_frames = len(self._trace.frames)
                 writer.set_events(self._events.of_frames())
             of_piece = _arguments_of(arguments, first_row, len(calls))
-            iids = (of_piece["position"] + FIRST_ARGUMENT).astype(np.int32)
-            writer.write(calls["ts"], calls["frame"], calls["flags"], of_piece["call"], iids, of_piece["value"])
+            iids, text, text_at = self._fields_of(of_piece)
+            writer.write(
+                calls["ts"], calls["frame"], calls["flags"], of_piece["call"], iids, of_piece["value"], text, text_at
+            )
             first_row += len(calls)
         self._trace.report.note("depth_cut", writer.n_cut, where=f"{index}", detail=f"deeper than {MAX_DEPTH}")
+
+    def _fields_of(self, arguments: Table) -> tuple[Array, Array, Array]:
+        """Returns (the interned id of each argument's name, 0 where it is not a raw value that its position names; the
+        fields of the others; where each begins, and where the last ends): int32, uint8, int64."""
+        columns = [arguments[name] for name in ("position", "value", "key", "text", "format", "flow")]
+        is_raw = (np.maximum.reduce(columns[2:5]) < 0) & (arguments["flow"] == 0)
+        iids = np.where(is_raw, arguments["position"] + FIRST_ARGUMENT, 0).astype(np.int32)
+        others = np.flatnonzero(~is_raw)
+        rows = zip(*(column[others].tolist() for column in columns), strict=True)
+        fields = [b"".join(self._argument(*row)) for row in rows]
+        sizes = np.zeros(len(arguments) + 1, np.int64)
+        sizes[others + 1] = [len(field) for field in fields]
+        return iids, np.frombuffer(b"".join(fields), np.uint8), np.cumsum(sizes)
+
+    def _argument(self, position: int, value: int, key: int, text: int, form: int, flow: int) -> Iterator[bytes]:
+        strings = self._trace.strings
+        if position >= 0:
+            name = strings[key] if key >= 0 else f"arg{position}"
+            format_name: Any = strings[form] or "text" * (text >= 0)
+            number = (
+                np.array([value], np.uint64).view(FIELD_DTYPES[format_name])[0].item() if form >= 0 > text else value
+            )
+            yield field_of(name + UNITS.get(format_name, ""), format_name, strings[text] if text >= 0 else number)
+        if flow > 0:
+            yield field_of("", "flow", flow)
 
 
 class _Names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,15 @@ from traceferry.model import (
 
 T = TypeVar("T", int, str)
 # The viewer shows the name of an argument and a number.
-UNITS: dict[FieldFormat, str] = {"duration": "_ns", "bytes": "_bytes"}
+UNITS: dict[FieldFormat, str] = {"duration": "_ns", "bytes": "_bytes", "time": "_ns"}
+VALUES = {
+    "string_value": ("text", "url", "path"),
+    "legacy_json_value": ("json",),
+    "double_value": ("decimal", "percentage"),
+    "pointer_value": ("hex",),
+    "int_value": ("integer", "bytes", "duration", "time"),
+    "uint_value": ("",),
+}
 
 
 def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
@@ -128,14 +136,17 @@ def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
     written once."""
     name = field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns"))
 
-    def annotation(value: Any) -> bytes:
-        if field.format == "text":
-            return pb.DebugAnnotation(name=name, string_value=value)
-        if field.format == "hex":
-            return pb.DebugAnnotation(name=name, pointer_value=value)
-        return pb.DebugAnnotation(name=name, int_value=value)
-
-    written = {v: pb.TrackEvent(debug_annotations=annotation(v)) for v in dict.fromkeys(values.tolist())}
+    written = {v: field_of(name, field.format, v) for v in dict.fromkeys(values.tolist())}
     if field.optional:
         written |= {0: b"", "": b""}
     return map(written.__getitem__, values.tolist())
+
+
+def field_of(name: str, form: FieldFormat | Literal[""], value: Any) -> bytes:
+    """Returns what an event has of a value, nothing for no flow; "" is the format of a raw number."""
+    if form == "flow":
+        return pb.TrackEvent(flow_ids=value) if value else b""
+    if form in ("decimal", "percentage"):
+        value = int(np.float64(value).view(np.int64))  # its bits
+    member = next(member for member, forms in VALUES.items() if form in forms)
+    return pb.TrackEvent(debug_annotations=pb.DebugAnnotation(name=name, **{member: value}))

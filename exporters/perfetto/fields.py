@@ -11,7 +11,8 @@ ClockSnapshot = Message(clocks=10, primary_trace_clock=16)
 ClockSnapshotClock = Message(clock_id=8, timestamp=16, is_incremental=24)
 CounterDescriptor = Message(unit=24, unit_name=50)
 DebugAnnotation = Message(
-    name_iid=8, bool_value=16, uint_value=24, int_value=32, string_value=50, pointer_value=56, name=82
+    name_iid=8, bool_value=16, uint_value=24, int_value=32, double_value=41, string_value=50,
+    pointer_value=56, legacy_json_value=74, name=82
 )
 Frame = Message(iid=8, function_name_id=16, mapping_id=24, rel_pc=32, source_path_iid=40, line_number=48, kind=56)
 HeapGraph = Message(pid=8, continued=40, index=48, roots=58, types=74)

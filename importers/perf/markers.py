@@ -10,10 +10,10 @@ from traceferry.importers.perf.accesses import access_columns, access_fields, ha
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.tracepoints import Field
 from traceferry.importers.perf.weights import unique_name
-from traceferry.model import Array, FieldFormat, MarkerCategory, MarkerField, MarkerType, Table
+from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table
 
 # What the tracepoints of a subsystem of the kernel are about.
-SUBSYSTEMS: dict[MarkerCategory, str] = {
+SUBSYSTEMS: dict[str, str] = {
     "I/O": "block ext4 xfs btrfs f2fs nfs jbd2 iomap io_uring writeback filemap scsi nvme net sock skb tcp udp",
     "Scheduling": "sched irq softirq workqueue timer power signal task cgroup",
     "Locks": "lock rcu futex",
@@ -59,7 +59,7 @@ def event_markers(
     return markers
 
 
-def _category(event: Event) -> MarkerCategory:
+def _category(event: Event) -> str:
     subsystem, _, tracepoint = event.name.partition(":")
     if tracepoint:
         return CATEGORIES.get(subsystem, "Other")

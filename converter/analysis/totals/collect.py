@@ -12,7 +12,7 @@ from traceferry.analysis.totals.branches import BranchTotals
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
 from traceferry.analysis.totals.trees import Trees
-from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, sums
+from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.timeline.balance import CallTotals
 
 Json = dict[str, Any]
@@ -81,10 +81,11 @@ class Collected:
             weight = sums.total(samples["weight"])
             if row in self.accesses:
                 self.accesses[row].add(samples["stack"], self._latencies(data, row))
-            self.of_events[row] = self.of_events[row].plus(len(samples), weight)
+            n = sums.total(event.n_samples(samples))
+            self.of_events[row] = self.of_events[row].plus(n, weight)
             if row in self.weights:
                 self.weights[row].add_weights(samples["stack"], samples["weight"])
-            found.append({"event": event.name, "samples": len(samples), "weight": weight})
+            found.append({"event": event.name, "samples": n, "weight": weight})
         return {"events": found} if self.weights else {}
 
     def _latencies(self, data: ThreadData, row: int) -> Array | None:
@@ -92,18 +93,27 @@ class Collected:
         table = None if latency is None else data.other_samples.get(latency)
         return None if table is None else table["weight"]
 
+    def _add_samples(self, samples: Table) -> int:
+        """Adds the samples of the first event. Returns how many they are."""
+        event = self.trace.sampling
+        if event is None or event.unit != "samples":
+            self.samples.add(samples["stack"])
+            return len(samples)
+        self.samples.add_weights(samples["stack"], event.n_samples(samples))
+        return sums.total(event.n_samples(samples))
+
     def add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
         """Adds a thread. Returns what it has."""
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
-        self.samples.add(data.samples["stack"])
+        n_samples = self._add_samples(data.samples)
         self.branches.add(data.branches)
         if self.details is not None:
             self.details.add(process, thread, data)
         return {
             "tid": thread.tid,
             "name": thread.name,
-            "samples": len(data.samples),
+            "samples": n_samples,
             **self._add_events(data),
             "calls": self.calls.add(data.calls),
             "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},

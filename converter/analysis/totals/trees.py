@@ -78,8 +78,8 @@ def measure_of(event: Event) -> Measure:
 
 
 def is_weighed(event: Event) -> bool:
-    """Returns whether the samples of a trace's first event weigh something else than that they are one each."""
-    return event.unit != "count" or event.kind not in ("tracepoint", "other")
+    """Returns whether the samples of a trace's first event weigh something else than how many they are."""
+    return event.unit != "samples" and (event.unit != "count" or event.kind not in ("tracepoint", "other"))
 
 
 @dataclass
@@ -145,10 +145,10 @@ class Trees:
     def _add_samples(self, process: int, thread: int, samples: Table) -> None:
         if not len(samples):
             return
-        counted = self._one(process, thread, SAMPLES)
+        counted, sampling = self._one(process, thread, SAMPLES), self._trace.sampling
         for piece in samples.pieces():
-            self._add_stacks(counted, piece, self._bucket(piece["ts"]), np.ones(len(piece), np.int64))
-        sampling = self._trace.sampling
+            n_samples = sampling.n_samples(piece) if sampling is not None else np.ones(len(piece), np.int64)
+            self._add_stacks(counted, piece, self._bucket(piece["ts"]), n_samples)
         if sampling is not None and is_weighed(sampling):
             self._add_weights(process, thread, measure_of(sampling), samples)
 
