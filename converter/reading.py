@@ -59,6 +59,9 @@ class LoadOptions:
     on_download : callable, optional
         Called with the file's name, the bytes that came since, and all its bytes (0 is unknown): when a server is
         asked for it, and while it is downloaded.
+    symbol_server : str, default ""
+        Address of a symbol server (samply's, or Mozilla's) that is asked for names of addresses of profiles, where
+        nothing else names them. None is asked by default.
     search_working_folder : bool, default True
         Looks for the program that an XRay log is named after in the working folder, too; else only beside the log.
     adds_calls : bool, default False
@@ -77,6 +80,7 @@ class LoadOptions:
     decompress_limit: int | None = None
     debuginfod: Sequence[str] | Servers = ()
     on_download: OnDownload | None = None
+    symbol_server: str = ""
     search_working_folder: bool = True
     adds_calls: bool = False
 

@@ -190,7 +190,8 @@ IMPORTERS = (
     ),
     Importer(
         "firefox", "profiles of the Firefox Profiler: processed up to version 75 (JSON, JSLB), Gecko versions 3 to 36",
-        (".json", ".jslb"), "profile.json.gz", _firefox_profile, viewer="firefox",
+        (".json", ".jslb"), "profile.json.gz", _firefox_profile, finds_symbols=True,
+        viewer="firefox",
     ),
 )  # fmt: skip
 

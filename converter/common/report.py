@@ -239,6 +239,8 @@ KINDS: dict[str, Kind] = {
     "debuginfod_downloads": Kind("info", "files were downloaded from debuginfod servers, into the cache of elfutils"),
     "debuginfod_failed": Kind("info", "debuginfod servers failed, or sent what is not taken",
         "what failed once is not asked again; the next conversion tries anew"),
+    "symbol_server_failed": Kind("info", "a symbol server failed, or sent what is not taken",
+        "see that it runs, and its address: that of samply load has a path with a token"),
     "debug_files_missing": Kind("loss",
         "files with a part of the debug information were not found: inlined functions and some names are missing",
         "put them beside the program, or give their folder with --symbols; where the program was built, "

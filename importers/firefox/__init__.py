@@ -47,7 +47,7 @@ class Reading(NamedTuple):
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.firefox.map import to_trace
 
-        to_trace(self.profiles, trace)
+        to_trace(self.profiles, trace, context)
 
 
 def read(sources: Sequence[Source]) -> Reading:

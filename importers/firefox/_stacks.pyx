@@ -45,30 +45,48 @@ def resolve(
     return categories, depths, n_prefixes, n_inlined
 
 
-def intern_stacks(NodeTable table, const int64_t[::1] prefix, const int32_t[::1] key):
-    """Returns the node of each stack, int32. prefix: rows of these stacks, smaller than the own one; key: the node's
-    key, -1: the stack is its prefix."""
+def intern_stacks(
+    NodeTable table, const int64_t[::1] prefix, const int64_t[::1] group, const int64_t[::1] first,
+    const int32_t[::1] keys,
+):
+    """Returns the node of each stack, int32. prefix: rows of these stacks, smaller than the own one, -1 is none; group:
+    which keys it adds to those of its prefix: keys[first[group]:first[group + 1]], the outermost first."""
     cdef Py_ssize_t n = prefix.shape[0]
     cdef Py_ssize_t i
+    cdef int64_t k
+    cdef int64_t n_new = 0
     cdef int32_t parent
-    table.reserve(table.n_nodes + n)
+    for i in range(n):
+        n_new += first[group[i] + 1] - first[group[i]]
+    table.reserve(table.n_nodes + n_new)
     found = np.empty(n, np.int32)
     cdef int32_t[::1] node = found
     for i in range(n):
         parent = node[prefix[i]] if prefix[i] >= 0 else -1
-        node[i] = table.intern(parent, key[i]) if key[i] >= 0 else parent
+        for k in range(first[group[i]], first[group[i] + 1]):
+            parent = table.intern(parent, keys[k])
+        node[i] = parent
     return found
 
 
-def intern_leaves(NodeTable table, const int32_t[::1] parent, const int32_t[::1] key):
-    """Returns the nodes of these pairs, int32; where there is no key, the parent."""
-    cdef Py_ssize_t n = parent.shape[0]
+def intern_leaves(
+    NodeTable table, const int32_t[::1] above, const int64_t[::1] group, const int64_t[::1] first,
+    const int32_t[::1] keys,
+):
+    """Returns the nodes of such keys, int32, below other nodes."""
+    cdef Py_ssize_t n = above.shape[0]
     cdef Py_ssize_t i
-    table.reserve(table.n_nodes + n)
+    cdef int64_t k
+    cdef int64_t n_new = 0
+    for i in range(n):
+        n_new += first[group[i] + 1] - first[group[i]]
+    table.reserve(table.n_nodes + n_new)
     found = np.empty(n, np.int32)
     cdef int32_t[::1] node = found
     for i in range(n):
-        node[i] = table.intern(parent[i], key[i]) if key[i] >= 0 else parent[i]
+        node[i] = above[i]
+        for k in range(first[group[i]], first[group[i] + 1]):
+            node[i] = table.intern(node[i], keys[k])
     return found
 
 

@@ -131,12 +131,12 @@ def table_of(trace: TraceBuilder, rows: Rows, stacks: Array, first_object: int) 
     class_name = np.array([class_of[name] for name in names], np.int32)
     is_at_leaf = (class_name >= 0) & (name_of_func[func_of_leaf] == class_name)
     needs = (class_name >= 0) & ~is_at_leaf | (stack < 0)
-    keys = np.full(len(stack), -1, np.int32)
     wanted = sorted({names[row] for row in np.flatnonzero(needs).tolist()})
     frames = {name: class_frame(trace, intern(name or UNKNOWN_CLASS)) for name in wanted}
-    keys[needs] = [frames[names[row]] for row in np.flatnonzero(needs).tolist()]
+    keys = np.array([frames[names[row]] for row in np.flatnonzero(needs).tolist()], np.int32)
     table = StackTable(trace)
-    found = intern_leaves(table, np.ascontiguousarray(stack, np.int32), keys)
+    first = np.concatenate(([0], np.cumsum(needs)))
+    found = intern_leaves(table, np.ascontiguousarray(stack, np.int32), np.arange(len(stack)), first, keys)
     table.publish()
     columns = {
         "ts": rows.ts, "size": rows.size, "class_name": class_name, "stack": found,

@@ -19,9 +19,11 @@ from traceferry.importers.firefox.decode import Profile
 from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
 from traceferry.importers.firefox.marker_types import MarkerTypes
+from traceferry.importers.firefox.names import Names
 from traceferry.importers.firefox.tables import Facts, Stacks, add_tables, texts_of
 from traceferry.importers.firefox.threads import Numbers, is_main, number_of
 from traceferry.importers.firefox.times import Times, join_clock
+from traceferry.reading import ImportContext
 
 Members = dict[str, Any]
 PAUSED = model.MarkerType(
@@ -34,10 +36,10 @@ PAUSED = model.MarkerType(
 LEFT_OUT = ("comparison", "merged")
 
 
-def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder) -> None:
-    """Adds the profiles, each with its own processes."""
+def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder, context: ImportContext) -> None:
+    """Adds the profiles, each with its own processes. Raises UsageError for a symbol server that is none."""
     for profile in profiles:
-        _Profile(trace, profile).add()
+        _Profile(trace, profile, context).add()
 
 
 class _Survey(NamedTuple):
@@ -60,14 +62,15 @@ class _Survey(NamedTuple):
 class _Profile:
     """The facts of all threads of a profile together."""
 
-    def __init__(self, trace: model.TraceBuilder, profile: Profile) -> None:
+    def __init__(self, trace: model.TraceBuilder, profile: Profile, context: ImportContext) -> None:
         self.trace, self.profile, self.path = trace, profile, profile.source.path
         self.bad = BadRows()
         self.times = join_clock(trace, profile.meta)
         self.categories = Categories(trace, profile.meta.get("categories"))
-        self.facts = Facts(trace, profile.version, profile.is_gecko, self.categories, self.bad)
-        names = list(zip(self.categories.names, self.categories.colors, strict=True))
-        self.types = MarkerTypes(profile.meta.get("markerSchema"), names)
+        names = None if profile.meta.get("symbolicated") is True else Names(trace, context, profile.source)
+        self.facts = Facts(trace, profile.version, profile.is_gecko, self.categories, self.bad, names, set())
+        listed = list(zip(self.categories.names, self.categories.colors, strict=True))
+        self.types = MarkerTypes(profile.meta.get("markerSchema"), listed)
         self.shared_texts = texts_of(profile.shared)
         self.shared_stacks = self._shared_stacks()
         self.bounds = (0, 0)
@@ -90,6 +93,8 @@ class _Profile:
         self.counters = self._counters()
         self.bounds = self._bounds(surveys)
         self._add_processes(surveys)
+        if self.facts.names is not None:
+            self.facts.names.finish()
         self._note()
 
     def _shared_stacks(self) -> Stacks | None:
@@ -119,6 +124,7 @@ class _Profile:
             within = {**self.profile.shared, **members}
             stacks = add_tables(self.facts, within, path, texts, libs)
         rows = self._sample_rows(members, path, stacks, part)
+        self._count_nameless(rows, stacks)
         found, allocated = self._marker_rows(members, path, texts, stacks, part)
         self.types.survey(found, str(members.get("pid")), texts)
         for name in (*UNUSED_OF_THREAD, *(f"samples.{name}" for name in UNUSED_OF_SAMPLES)):
@@ -140,6 +146,19 @@ class _Profile:
         )  # fmt: skip
         self.n_objects += len(allocated.ts) if allocated is not None else 0
         return survey
+
+    def _count_nameless(self, rows: samples.Rows, stacks: Stacks) -> None:
+        """Counts the samples in functions that stay addresses, by library."""
+        names, nameless = self.facts.names, self.facts.nameless
+        if names is None or not nameless or not len(rows.ts):
+            return
+        trace = self.trace
+        leaf = np.append(trace.stacks["frame"], -1)[stacks.sampled[rows.stack]]
+        mine = np.flatnonzero(np.isin(leaf, np.array(sorted(nameless))))
+        lib = trace.frames["lib"][leaf[mine]]
+        weight = rows.weight[mine] if rows.unit == samples.SAMPLES_UNIT else np.ones(len(mine), np.int64)
+        for row in model.distinct(lib).tolist():
+            names.add_nameless(trace.strings[int(trace.libs["name"][row])], int(weight[lib == row].sum()))
 
     def _event(self, rows: samples.Rows) -> int:
         """Returns the row of the event that a thread's samples count, -1: they weigh bytes, or are calls."""
@@ -172,7 +191,7 @@ class _Profile:
         spans = [survey.span for survey in surveys if survey.span is not None]
         for _, counter in self.counters:
             ts = counter.values["ts"]
-            spans.append((int(ts[0]), int(ts[-1])))
+            spans += [(int(ts[0]), int(ts[-1]))] if len(ts) else []
         meta = self.profile.meta
         given = [self.times.one(meta.get(name)) for name in ("profilingStartTime", "profilingEndTime")]
         if given[0] is not None and given[1] is not None and given[0] < given[1]:

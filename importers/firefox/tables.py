@@ -11,6 +11,7 @@ from traceferry.importers.firefox._stacks import intern_leaves, intern_stacks, r
 from traceferry.importers.firefox.categories import IMPLEMENTATIONS, Categories
 from traceferry.importers.firefox.columns import BadRows, Columns
 from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
+from traceferry.importers.firefox.names import Names
 from traceferry.model import Array, TraceBuilder
 from traceferry.timeline.stacks import StackTable
 
@@ -27,13 +28,20 @@ Members = dict[str, Any]
 
 
 class Facts(NamedTuple):
-    """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one."""
+    """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one; names: of addresses, None
+    where none are wanted; nameless: gets the frames of the trace that stay without a name."""
 
     trace: TraceBuilder
     version: int
     is_gecko: bool
     categories: Categories
     bad: BadRows
+    names: Names | None
+    nameless: set[int]
+
+
+# (int64 [n + 1], int32): frames[first[i]:first[i + 1]] are those of the ith chain, the outermost first.
+Chains = tuple[Array, Array]
 
 
 class Stacks(NamedTuple):
@@ -80,6 +88,7 @@ class _Tables:
     def stacks(self) -> Stacks:
         table, frames = self._columns("stackTable"), self._frames
         own, prefix = table.index("frame", frames.n), self._prefix(table)
+        self._needs_unknown = bool((own < 0).any() or (frames.index("func", self._funcs.n) < 0).any())
         category, subcategory = self._categories(table, own)
         lib, address, symbol = self._places()
         flags = frames.ints("flags", 0) if "flags" in frames else None
@@ -92,13 +101,13 @@ class _Tables:
         found, depths, n_prefixes, n_inlined = resolve(prefix, own, both, depth, place, flags is not None, default)
         table.bad("prefix", n_prefixes)
         frames.bad("inlineDepth", n_inlined)
-        caller, leaf = self._frame_rows(own, found // width, found % width - 1, depths, (lib, address, symbol))
+        group, caller, leaf = self._chains(own, found // width, found % width - 1, depths, (lib, address, symbol))
         stack_table = StackTable(self._trace)
-        called = intern_stacks(stack_table, prefix, caller)
+        called = intern_stacks(stack_table, prefix, group, *caller)
         sampled = called
         if leaf is not caller:
             above = np.append(called, np.int32(-1))[prefix]
-            sampled = intern_leaves(stack_table, above, leaf)
+            sampled = intern_leaves(stack_table, above, group, *leaf)
         stack_table.publish()
         return Stacks(np.append(sampled, np.int32(-1)), np.append(called, np.int32(-1)), self._libs)
 
@@ -146,35 +155,63 @@ class _Tables:
         lib = np.append(resources.index("lib", len(self._libs)), -1)
         return np.append(lib[of_func], -1)[self._frames.index("func", self._funcs.n)]
 
-    def _frame_rows(
+    def _chains(
         self, own: Array, category: Array, subcategory: Array, depth: Array, place: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array]:
-        """Returns the trace's frame of each stack, int32: as a caller, and as what a sample shows."""
-        trace = self._trace
+    ) -> tuple[Array, Chains, Chains]:
+        """Returns (the number of each stack's chain; the chains of frames of the trace, as a caller, and as what a
+        sample shows)."""
         if not len(own):
-            return np.zeros(0, np.int32), np.zeros(0, np.int32)
+            nothing = np.zeros(1, np.int64), np.zeros(0, np.int32)
+            return np.zeros(0, np.int64), nothing, nothing
         width = int(subcategory.max(initial=-1)) + 2
         keys = ((own + 1) * (len(self._facts.categories) + 1) + category) * width + subcategory + 1
         keys = keys * (int(depth.max(initial=0)) + 1) + depth
         _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        frame, n = own[first], len(first)
+        frame = own[first]
         lib, address, symbol = (np.append(column, -1)[frame] for column in place)
         category_row, tier = self._facts.categories.rows(category[first], subcategory[first])
         source, line, column = (np.append(values, none)[frame] for values, none in self._lines())
-        columns = {
-            "func": self._func_rows(place)[frame].tolist(),
-            "category": category_row.tolist(),
-            "tier": np.where(tier >= 0, tier, self._tiers()[frame]).tolist(),
-            "source": source.tolist(), "line": line.tolist(), "column": column.tolist(),
-            "symbol": self._symbol_rows()[symbol].tolist(),
-            "lib": self._lib_rows[lib].tolist(),
-            "inline_depth": depth[first].tolist(),
+        columns: dict[str, Array] = {
+            "func": self._func_rows(place)[frame],
+            "category": category_row,
+            "tier": np.where(tier >= 0, tier, self._tiers()[frame]),
+            "source": source, "line": line, "column": column,
+            "symbol": self._symbol_rows()[symbol],
+            "lib": self._lib_rows[lib],
+            "inline_depth": depth[first],
         }  # fmt: skip
-        rows = np.array(trace.frames.intern_all(n, address=address.tolist(), **columns), np.int32)[group]
+        is_nameless = np.append(self._is_address, False)[self._frames.index("func", self._funcs.n)]
+        is_nameless = np.append(is_nameless, False)[frame] & (lib >= 0) & (depth[first] == 0)
+        group = group.astype(np.int64)
         if not self._facts.is_gecko and self._facts.version >= NUDGED_VERSION:
-            return rows, rows
-        nudged = np.where(address > 0, address - 1, address).tolist()
-        return np.array(trace.frames.intern_all(n, address=nudged, **columns), np.int32)[group], rows
+            leaf = self._named(columns | {"address": address}, lib, is_nameless)
+            return group, leaf, leaf
+        nudged = np.where(address > 0, address - 1, address)
+        # What is inlined is at the address of what it is inlined into, which is below it as a caller.
+        exact = np.where(depth[first] > 0, nudged, address)
+        caller, leaf = (self._named(columns | {"address": one}, lib, is_nameless) for one in (nudged, exact))
+        return group, caller, leaf
+
+    def _named(self, columns: dict[str, Array], lib: Array, is_nameless: Array) -> Chains:
+        """Returns the chains of rows of `frames`. Those without a name get the frames that the address has."""
+        trace, names = self._trace, self._facts.names
+        rows = np.array(
+            trace.frames.intern_all(len(lib), **{name: values.tolist() for name, values in columns.items()}), np.int32
+        )
+        nameless = np.flatnonzero(is_nameless)
+        chains: list[list[int]] = [[row] for row in rows.tolist()]
+        if names is not None and len(nameless):
+            asked = list(zip(lib[nameless].tolist(), columns["address"][nameless].tolist(), strict=True))
+            for nth, (frames, start) in zip(
+                nameless.tolist(), names.of(self._libs, self._lib_rows.tolist(), asked), strict=True
+            ):
+                if frames:
+                    one = {name: int(values[nth]) for name, values in columns.items()}
+                    chains[nth] = add_frames(trace, frames, start, one)
+                else:
+                    self._facts.nameless.add(chains[nth][0])
+        first = np.concatenate(([0], np.cumsum([len(chain) for chain in chains]))).astype(np.int64)
+        return first, np.array([row for chain in chains for row in chain], np.int32)
 
     def _tiers(self) -> Array:
         """Returns the tier of each frame and, behind them, none: until version 53 a column of its own says it."""
@@ -240,14 +277,16 @@ class _Tables:
         is_old = self._facts.version < 4 and not self._facts.is_gecko
         if is_old:
             names = self._old_scripts(names, is_js, source, line, column)
-        self._name_addresses(names, place)
+        self._is_address = self._name_addresses(names, place)
         name_rows = {name: intern(name or UNKNOWN) for name in set(names)}
         used = self._frames.index("func", funcs.n)
         rows = trace.funcs.intern_all(
             funcs.n, name=[name_rows[name] for name in names], source=source.tolist(), line=line.tolist(),
             column=column.tolist(), is_js=is_js.tolist(), kind=intern("function"),
         )  # fmt: skip
-        unknown = trace.funcs.intern(name=intern(UNKNOWN), kind=intern("function"))
+        unknown = -1
+        if self._needs_unknown:
+            unknown = trace.funcs.intern(name=intern(UNKNOWN), kind=intern("function"))
         return np.append(np.array([*rows, unknown], np.int32)[used], np.int32(unknown))
 
     def _old_scripts(self, names: list[str], is_js: Array, source: Array, line: Array, column: Array) -> list[str]:
@@ -259,8 +298,9 @@ class _Tables:
                 line[nth], column[nth] = int(place[3]), int(place[4] or 0)
         return found
 
-    def _name_addresses(self, names: list[str], place: tuple[Array, Array, Array]) -> None:
-        """Names functions that are only addresses after their library, as libc.so.6+0x1234."""
+    def _name_addresses(self, names: list[str], place: tuple[Array, Array, Array]) -> Array:
+        """Names functions that are only addresses after their library, as libc.so.6+0x1234; returns which these are."""
+        is_address = np.zeros(self._funcs.n, bool)
         lib, address, symbol = place
         func = self._frames.index("func", self._funcs.n)
         of_symbol = np.append(self._symbols.ints("address", 0), -1)
@@ -275,6 +315,8 @@ class _Tables:
                 begin = next(one for one in known if one >= 0)
                 library = self._trace.strings[int(self._trace.libs["name"][self._lib_rows[lib[frame]]])]
                 names[nth] = f"{library}+{begin:#x}"
+                is_address[nth] = True
+        return is_address
 
     # ------------------------------------------------------------ sources, libraries, symbols
 
@@ -305,6 +347,22 @@ class _Tables:
             size=np.maximum(table.ints("functionSize", 0), 0).tolist(),
         )  # fmt: skip
         return np.array([*rows, -1], np.int32)
+
+
+def add_frames(trace: TraceBuilder, frames: list[tuple[str, str, int]], start: int, like: dict[str, int]) -> list[int]:
+    """Returns the frames of an address, the outermost first: (name, source, line) of each; start: of the outermost
+    function; like: columns of the frame without a name."""
+    intern = trace.strings.intern
+    symbol = trace.symbols.intern(lib=like["lib"], name=intern(frames[0][0]), address=max(start, 0))
+    rows: list[int] = []
+    for depth, (name, source, line) in enumerate(frames):
+        func = trace.funcs.intern(
+            name=intern(name), source=trace.sources.intern(path=intern(source)) if source else -1,
+            kind=intern("function"),
+        )  # fmt: skip
+        own = {"func": func, "source": -1, "line": line, "column": 0, "symbol": symbol, "inline_depth": depth}
+        rows.append(trace.frames.intern(**(like | own)))
+    return rows
 
 
 def _place(table: Columns, line: str, column: str, has_line: int, has_column: int) -> tuple[Array, Array]:

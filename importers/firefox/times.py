@@ -47,7 +47,8 @@ def join_clock(trace: TraceBuilder, meta: Mapping[str, Any]) -> Times:
     start_ms, monotonic = meta.get("startTime"), meta.get("startTimeAsClockMonotonicNanosecondsSinceBoot")
     unix_ns = None
     if isinstance(start_ms, (int, float)) and 0 < start_ms < FARTHEST_NS / NS_OF_MS:
-        unix_ns = round(start_ms * NS_OF_MS)
+        # In two parts: the product has more digits than a float.
+        unix_ns = int(start_ms) * NS_OF_MS + round(start_ms % 1 * NS_OF_MS)
     scale = 1.0 if meta.get("product") == WRITES_NS else float(NS_OF_MS)
     if isinstance(monotonic, (int, float)) and not isinstance(monotonic, bool) and abs(monotonic) < FARTHEST_NS:
         zero = None if unix_ns is None else unix_ns - int(monotonic)

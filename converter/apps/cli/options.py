@@ -101,6 +101,11 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         help="download binaries and debug files that are not here from this server, by build id (default: the servers "
         "of the variable DEBUGINFOD_URLS); without the option nothing is downloaded",
     )  # fmt: skip
+    parser.add_argument(
+        "--symbol-server", default="", metavar="URL",
+        help="ask this symbol server for functions of profiles that are addresses, after all else: that of samply load "
+        "(http://127.0.0.1:3000/TOKEN), or https://symbolication.services.mozilla.com for Firefox itself",
+    )  # fmt: skip
 
 
 def with_values(words: Sequence[str]) -> list[str]:
@@ -176,6 +181,7 @@ def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> Loa
         keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
         decompress_limit=arguments.decompress_limit,
         debuginfod=arguments.debuginfod,
+        symbol_server=arguments.symbol_server,
         adds_calls=adds_calls,
     )
 
