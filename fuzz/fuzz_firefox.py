@@ -1,4 +1,4 @@
-"""Fuzzes the conversion of profiles of the Firefox Profiler: JSON text, JSLB, and changes of values. Run by `make fuzz`.
+"""Fuzzes the conversion of profiles of the Firefox Profiler: JSON, JSLB, changes of values. Run by `make fuzz`.
 
 Seeds are profiles that the tests' builder makes. An input that begins with a byte below 8 stands for one of them with
 other values at some places, so that what is tried is JSON, or slabs, and mostly a profile.
@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     from traceferry.registry import ImporterModule
 
 VALUES: tuple[Any, ...] = (
-    None, -1, 0, 1, 2, 3, 7, 255, 256, 1 << 31, 1 << 53, 1 << 64, -(1 << 63), 10**30, 0.5, -2.25, 1e300, "", "x", "7", "0x10",
-    "7.1", True, [], {}, [None], [0, 1, 2], {"$s": 0}, "start", "end", "tracing", "bytes", "tracing-ms", "samples", "Perfetto",
+    None, -1, 0, 1, 2, 3, 7, 255, 256, 1 << 31, 1 << 53, 1 << 64, -(1 << 63), 10**30, 0.5, -2.25, 1e300, "", "x", "7",
+    "0x10", "7.1", True, [], {}, [None], [0, 1, 2], {"$s": 0}, "start", "end", "tracing", "bytes", "tracing-ms",
+    "samples", "Perfetto",
     {"stack": 1}, {"samples": {"schema": {"stack": 0}, "data": [[1]]}}, "\ud800", "a" * 300,
 )  # fmt: skip
 NAMES = (
     "time", "timeDeltas", "weight", "duration", "prefix", "prefixOffset", "flags", "category", "type", "interval",
-    "startTime", "endTime", "id", "status", "cause", "stack", "windowID", "url", "length", "weightType", "data", "schema",
-    "nativeAllocations", "jsAllocations", "memoryAddress", "className", "libs", "pausedRanges", "processes", "implementation",
-    "originalLocation", "stringTable", "stringArray", "sampleGroups", "symbolicated",
+    "startTime", "endTime", "id", "status", "cause", "stack", "windowID", "url", "length", "weightType", "data",
+    "schema",
+    "nativeAllocations", "jsAllocations", "memoryAddress", "className", "libs", "pausedRanges", "processes",
+    "implementation", "originalLocation", "stringTable", "stringArray", "sampleGroups", "symbolicated",
 )  # fmt: skip
 OLD = (0, 3, 12, 17, 23, 29, 35, 37, 41, 47)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from traceferry.common.errors import FormatError
+from traceferry.common.shown_text import encodable
 from traceferry.files._json_text import JsonError, elements, members, skip
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -77,8 +78,8 @@ class JsonText:
         return bytes(self.data[of.begin : of.begin + 1]) == b"{"
 
     def parsed(self, of: Range) -> Any:
-        """Returns the value. Halves of surrogate pairs stay as they are, bytes that are no UTF-8 are replaced, NaN and
-        infinities are None."""
+        """Returns the value. Halves of surrogate pairs and bytes that are no UTF-8 are replaced, NaN and infinities are
+        None."""
         text = self.data[of.begin : of.end]
         try:
             return orjson.loads(text)
@@ -87,7 +88,7 @@ class JsonText:
 
     def _parsed_leniently(self, begin: int, text: str) -> Any:
         try:
-            return json.loads(text, strict=False, parse_constant=lambda _: None)
+            return _encodable(json.loads(text, strict=False, parse_constant=lambda _: None))
         except json.JSONDecodeError as error:
             at = begin + len(text[: error.pos].encode("utf-8", "surrogatepass"))
             raise self._error(f"this is no JSON text: {error.msg}", at) from None
@@ -100,6 +101,17 @@ class JsonText:
         return FormatError(f"{message} (line {line}, column {column})", offset, path=self.path)
 
 
+def _encodable(value: Any) -> Any:
+    """Returns the value with texts that UTF-8 can hold."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list):
+        return [_encodable(one) for one in value]
+    if isinstance(value, dict):
+        return {encodable(key): _encodable(one) for key, one in value.items()}
+    return value
+
+
 def _after_mark(data: memoryview, begin: int) -> int:
     return begin + len(BYTE_ORDER_MARK) if bytes(data[begin : begin + 3]) == BYTE_ORDER_MARK else begin
 
@@ -109,6 +121,6 @@ def _key(quoted: bytes) -> str:
     if b"\\" not in text:
         return text.decode("utf-8", "replace")
     try:
-        return str(json.loads(quoted.decode("utf-8", "replace"), strict=False))
+        return encodable(str(json.loads(quoted.decode("utf-8", "replace"), strict=False)))
     except json.JSONDecodeError:
         return text.decode("utf-8", "replace")

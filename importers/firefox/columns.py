@@ -47,7 +47,7 @@ class Columns:
 
     def member(self, name: str) -> Any:
         """Returns what is no column, as weightType."""
-        return self._columns.get(name)
+        return None if name in self else self._columns.get(name)
 
     def values(self, name: str) -> list[Any]:
         """Returns a column as it is, with None for what is missing."""

@@ -26,6 +26,11 @@ from traceferry.importers.firefox.layout import (
 from traceferry.model import Array
 
 
+COLUMN_DEPTH = 2
+# Deeper than any column.
+IN_LIST = 1 << 16
+
+
 class Slab(NamedTuple):
     """type: as in SLAB_DTYPES, or JSLB_JSON; begin, end: its bytes in the file."""
 
@@ -47,7 +52,7 @@ class Slabs:
         if n > (len(data) - JSLB_HEADER) // JSLB_ENTRY:
             raise FormatError(f"{n} slabs are more than the file has room for", 12, "JSLB", path=path)
         self._slabs = [self._checked(number) for number in range(n)]
-        self._decoded: dict[int, Any] = {}
+        self._decoded: dict[tuple[int, int], Any] = {}
         self._open: list[int] = []
 
     def _checked(self, number: int) -> Slab:
@@ -73,14 +78,19 @@ class Slabs:
             raise FormatError(f"slab {number} holds numbers, not JSON", slab.begin, path=self._path)
         return JsonText(self._data[: slab.end], self._path), Range(slab.begin, slab.end)
 
-    def resolved(self, value: Any) -> Any:
-        """Returns a value with the slabs in the place of what refers to them."""
+    def resolved(self, value: Any, depth: int = 0) -> Any:
+        """Returns a value with the slabs in the place of what refers to them. depth: of the value in what is parsed:
+        numbers are arrays where columns are, in an object within the outermost one, else lists."""
         if isinstance(value, dict):
             if len(value) == 1 and SLAB in value:
-                return self._value(value[SLAB])
-            return {key: self.resolved(one) if isinstance(one, (dict, list)) else one for key, one in value.items()}
+                found = self._value(value[SLAB], depth)
+                return found.tolist() if isinstance(found, np.ndarray) and depth != COLUMN_DEPTH else found
+            return {
+                key: self.resolved(one, depth + 1) if isinstance(one, (dict, list)) else one
+                for key, one in value.items()
+            }
         if isinstance(value, list) and any(isinstance(one, (dict, list)) for one in value):
-            return [self.resolved(one) for one in value]
+            return [self.resolved(one, IN_LIST) for one in value]
         return value
 
     def _slab(self, number: Any) -> Slab:
@@ -88,10 +98,10 @@ class Slabs:
             raise FormatError(f"there is no slab {number}: there are {len(self._slabs)}", 12, path=self._path)
         return self._slabs[number]
 
-    def _value(self, number: Any) -> Any:
+    def _value(self, number: Any, depth: int) -> Any:
         slab = self._slab(number)
-        if number in self._decoded:
-            return self._decoded[number]
+        if (number, depth) in self._decoded:
+            return self._decoded[number, depth]
         if number in self._open or len(self._open) == MAX_SLAB_DEPTH:
             why = "refers to itself" if number in self._open else f"is nested more than {MAX_SLAB_DEPTH} levels deep"
             raise FormatError(f"slab {number} {why}", slab.begin, f"slab {number}", path=self._path)
@@ -100,10 +110,10 @@ class Slabs:
         self._open.append(number)
         try:
             text, at = self.text(number)
-            value = self.resolved(text.parsed(at))
+            value = self.resolved(text.parsed(at), depth)
         finally:
             self._open.pop()
-        self._decoded[number] = value
+        self._decoded[number, depth] = value
         return value
 
     def _numbers(self, slab: Slab) -> Array:

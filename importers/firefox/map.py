@@ -223,12 +223,17 @@ class _Profile:
             wanted = number_of(mine[0].head.get("pid"))
             pid = wanted if wanted is not None else pids.own(None)[0]
             process = self._process(mine, pid, "" if wanted is not None or mine[0].head.get("pid") is None else key)
-            counters = [counter for of, counter in self.counters if of == key]
-            process.counters += counters
+            self._add_counters(process, [counter for of, counter in self.counters if of == key])
             self.counters = [one for one in self.counters if one[0] != key]
             self.trace.processes.append(process)
-        if self.counters and self.trace.processes:
-            self.trace.processes[-len(groups) or 0].counters += [counter for _, counter in self.counters]
+        if self.counters and groups:
+            self._add_counters(self.trace.processes[-len(groups)], [counter for _, counter in self.counters])
+
+    def _add_counters(self, process: model.Process, counters: Sequence[model.Counter]) -> None:
+        for counter in counters:
+            process.counters.append(counter)
+            if len(counter.values):
+                _reach(process, int(counter.values["ts"][0]), int(counter.values["ts"][-1]))
 
     def _process(self, mine: Sequence[_Survey], pid: int, label: str) -> model.Process:
         """label: the number, where it is text."""
@@ -246,7 +251,9 @@ class _Profile:
             tid = wanted if is_free and wanted is not None else numbers.own(None)[0]
             ends[tid] = end
             process.threads.append(self._thread(survey, tid, start, end))
-            process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
+            _reach(process, start, end)
+            if survey.span is not None:
+                _reach(process, *survey.span)
         return process
 
     def _is_main(self, survey: _Survey) -> bool:
@@ -338,6 +345,10 @@ class _Profile:
         report.note("calls_joined", self.n_joined, where=path)
         n = self.types.n_other_categories
         report.note("members_not_read", n, where=f"{path} categories", detail="categories of single markers")
+
+
+def _reach(process: model.Process, start_ts: int, end_ts: int) -> None:
+    process.start_ts, process.end_ts = min(process.start_ts, start_ts), max(process.end_ts, end_ts)
 
 
 def _without_allocations(rows: markers.Rows) -> markers.Rows:
