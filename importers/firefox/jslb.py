@@ -25,7 +25,6 @@ from traceferry.importers.firefox.layout import (
 )
 from traceferry.model import Array
 
-
 COLUMN_DEPTH = 2
 # Deeper than any column.
 IN_LIST = 1 << 16

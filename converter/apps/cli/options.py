@@ -104,7 +104,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--symbol-server", default="", metavar="URL",
         help="ask this symbol server for functions of profiles that are addresses, after all else: that of samply load "
-        "(http://127.0.0.1:3000/TOKEN), or https://symbolication.services.mozilla.com for Firefox itself",
+        "(http://127.0.0.1:3000/TOKEN), or https://symbolication.services.mozilla.com for Mozilla's programs",
     )  # fmt: skip
 
 
