@@ -301,17 +301,28 @@ class DebugInfo:
     # ------------------------------------------------ inlined calls
 
     def _inlined_in(self, entry: Entry, within: Ranges, depth: int) -> tuple[Inline, ...]:
-        """Returns the calls inlined directly into the entry whose ranges lie in `within`, which are merged."""
+        """Returns the calls inlined directly into the entry whose ranges lie in `within`, which are merged. What is
+        inlined into the rest of a function that GCC split is inlined into the function."""
         found: list[Inline] = []
         for call in self._below(entry, INLINED) if depth <= MAX_INLINED else ():
             ranges = merged(r for r in call.ranges() if holder(within, *r))
-            if ranges:
+            if ranges and self._is_rest_of(call, entry):
+                found += self._inlined_in(call, ranges, depth + 1)
+            elif ranges:
                 self.sections.spend(FUNCTION_EFFORT)
                 source = self._lines_of(call.unit).file(call.number("DW_AT_call_file"))
                 line = call.number("DW_AT_call_line") or 0
                 children = self._inlined_in(call, ranges, depth + 1)
                 found.append(Inline(self.name_of(call), tuple(ranges), source, line, children))
         return tuple(found)
+
+    def _is_rest_of(self, call: Entry, entry: Entry) -> bool:
+        """Whether a call is the rest of the function itself: GCC splits functions, to inline where they begin
+        (-fpartial-inlining), and may then put both together again, as a call of the function in the line that declares
+        it. Where a function calls itself, another line does."""
+        origins, others = list(self._origins(call)), list(self._origins(entry))
+        line = next((n for one in origins if (n := one.number("DW_AT_decl_line")) is not None), 0)
+        return origins[-1] is others[-1] and line > 0 and call.number("DW_AT_call_line") == line
 
     def _below(self, entry: Entry, tags: Sequence[str]) -> Iterator[Entry]:
         """Yields the entries of these kinds directly below an entry; lexical blocks are looked through."""
