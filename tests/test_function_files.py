@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from traceferry.files.source import Source
-from traceferry.symbolication import elf
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.libraries import LibraryFile
 
 MAIN = """
@@ -26,13 +26,7 @@ BODY = "for (int i = 0; i < n; i++) s ^= i;\nfor (int i = 0; i < n; i++) s -= i;
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc here to make a program")
-@pytest.mark.parametrize("has_symbolic", [True, False])
-def test_a_function_whose_body_is_in_other_files_stands_in_its_own(
-    has_symbolic: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if has_symbolic:
-        pytest.importorskip("symbolic")
-    monkeypatch.setattr(elf, "has_symbolic", lambda: has_symbolic)
+def test_a_function_whose_body_is_in_other_files_stands_in_its_own(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(MAIN)
     (tmp_path / "body.inc").write_text(BODY)
     subprocess.run(["gcc", "-g", "-O1", "-o", "app", "main.c"], cwd=tmp_path, check=True)
@@ -41,7 +35,7 @@ def test_a_function_whose_body_is_in_other_files_stands_in_its_own(
     (step,) = (one for one in symbols.functions() if one.name == "step")
     addresses = np.arange(step.start, step.start + step.size, dtype=np.uint64)
 
-    def places(found: elf.Frames) -> set[tuple[str, str, bool]]:
+    def places(found: Frames) -> set[tuple[str, str, bool]]:
         rows = zip(found.name.tolist(), found.source.tolist(), found.line.tolist(), strict=True)
         return {(found.texts[name], Path(found.texts[source]).name, line > 0) for name, source, line in rows}
 

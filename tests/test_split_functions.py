@@ -33,8 +33,7 @@ int main(int n, char **a) { while (n-- > -5) sink = tell(a[0], n) + down(n); ret
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc here to make a program")
-def test_only_what_calls_itself_is_in_itself(
-tmp_path: Path) -> None:
+def test_only_what_calls_itself_is_in_itself(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(PROGRAM)
     subprocess.run(["gcc", "-g", "-O3", "-o", "app", "main.c"], cwd=tmp_path, check=True)
     symbols = ElfSymbols(Binary(Source("app", memoryview((tmp_path / "app").read_bytes()))))

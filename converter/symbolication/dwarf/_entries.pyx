@@ -49,6 +49,7 @@ cdef enum:
     SPLIT_NAME
     STMT_LIST
     COMP_DIR
+    DECL_LINE
     N_SLOTS
 
 # The meanings of values, in the order of SIZES of forms.py.
@@ -943,6 +944,19 @@ cdef class Entries:
                     found.append((LAMBDA, number))
             around = self.context(around)
         return found
+
+    def declaration(self, uint64_t entry):
+        """Returns (the last entry that an entry specifies or instantiates, in which line it is declared, 0 is unknown);
+        None where these cannot be read."""
+        origins = self.origins(entry)
+        if origins is None:
+            return None
+        for origin in origins:
+            if self.entry_at(origin) < 0:
+                return None
+            if self.values[DECL_LINE].meaning == NUMBER:
+                return origins[len(origins) - 1], self.values[DECL_LINE].value
+        return origins[len(origins) - 1], 0
 
     cdef _Tree tree(self):
         """Returns the entries of the unit; None where they cannot be read."""

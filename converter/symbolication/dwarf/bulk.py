@@ -35,6 +35,7 @@ SLOTS = {
     **{"DW_AT_call_file": 10, "DW_AT_call_line": 11, "DW_AT_language": 12, "DW_AT_producer": 13},
     **{"DW_AT_str_offsets_base": 14, "DW_AT_addr_base": 15, "DW_AT_rnglists_base": 16},
     **{"DW_AT_dwo_name": 17, "DW_AT_GNU_dwo_name": 17, "DW_AT_stmt_list": 18, "DW_AT_comp_dir": 19},
+    "DW_AT_decl_line": 20,
 }
 KINDS = {
     **{"DW_TAG_subprogram": 1, "DW_TAG_inlined_subroutine": 2, "DW_TAG_lexical_block": 3, "DW_TAG_partial_unit": 5},
@@ -194,6 +195,10 @@ class BulkLookup:
         is_qualified = language in QUALIFIED_LANGUAGES
         distinct, which = np.unique(entry, return_inverse=True)
         name = self._names(nth, distinct, is_qualified)[which]
+        is_rest = self._are_rests(first, entry, line, name)
+        n_rests = np.add.reduceat(np.append(is_rest, False), first[:-1], dtype=np.int64) * (np.diff(first) > 0)
+        entry, file, line, name = (column[~is_rest] for column in (entry, file, line, name))
+        first = np.concatenate(([0], np.cumsum(np.diff(first) - n_rests)))
         has_function = end > 0
         # A function without a name is none.
         has_function[has_function] = name[first[1:][has_function] - 1] >= 0
@@ -231,6 +236,25 @@ class BulkLookup:
                 number = self._name_of[key] = self._texts.number(name)
             found.append(number)
         return np.array(found, np.int64)
+
+    def _are_rests(self, first: Array, entry: Array, line: Array, name: Array) -> Array:
+        """Returns which frames are of the rest of the function that the next frame is of, as `DebugInfo.is_rest_of`
+        says: bool. line: of the call."""
+        is_rest = np.zeros(len(entry), bool)
+        is_outermost = np.zeros(len(entry), bool)
+        is_outermost[first[1:][np.diff(first) > 0] - 1] = True
+        alike = np.flatnonzero((name[:-1] == name[1:]) & (name[:-1] >= 0) & ~is_outermost[:-1])
+        rows = np.stack((entry[alike], entry[alike + 1], line[alike]), axis=1)
+        pairs, which = np.unique(rows, axis=0, return_inverse=True)
+        is_rest[alike] = np.array([self._is_rest(*pair) for pair in pairs.tolist()], bool)[which.reshape(-1)]
+        return is_rest
+
+    def _is_rest(self, call: int, entry: int, line: int) -> bool:
+        declared, around = self._entries.declaration(call), self._entries.declaration(entry)
+        if declared is not None and around is not None:
+            return declared[0] == around[0] and declared[1] == line > 0
+        found, other = self._info.units_of.entry_at(call), self._info.units_of.entry_at(entry)
+        return found is not None and other is not None and self._info.is_rest_of(found, other)
 
     def _text_at(self, kind: int, at: int) -> str:
         section = TEXT_SECTIONS[kind]

@@ -306,7 +306,7 @@ class DebugInfo:
         found: list[Inline] = []
         for call in self._below(entry, INLINED) if depth <= MAX_INLINED else ():
             ranges = merged(r for r in call.ranges() if holder(within, *r))
-            if ranges and self._is_rest_of(call, entry):
+            if ranges and self.is_rest_of(call, entry):
                 found += self._inlined_in(call, ranges, depth + 1)
             elif ranges:
                 self.sections.spend(FUNCTION_EFFORT)
@@ -316,7 +316,7 @@ class DebugInfo:
                 found.append(Inline(self.name_of(call), tuple(ranges), source, line, children))
         return tuple(found)
 
-    def _is_rest_of(self, call: Entry, entry: Entry) -> bool:
+    def is_rest_of(self, call: Entry, entry: Entry) -> bool:
         """Whether a call is the rest of the function itself: GCC splits functions, to inline where they begin
         (-fpartial-inlining), and may then put both together again, as a call of the function in the line that declares
         it. Where a function calls itself, another line does."""
