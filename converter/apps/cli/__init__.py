@@ -23,6 +23,7 @@ from traceferry.apps.cli import (
     formats,
     info,
     pack,
+    query,
     symbols,
     view,
 )
@@ -37,6 +38,7 @@ COMMANDS = {
     "info": (info, "summarize a recording"),
     "compare": (compare, "show what changed between recordings, and fail if it is slower"),
     "aggregate": (aggregate, "add up many recordings: tables to query, or one profile of all"),
+    "query": (query, "run SQL over a recording, in Perfetto's trace_processor"),
     "check": (check, "check that a recording is complete and gives a valid trace"),
     "pack": (pack, "put a recording into one file with what is found for it, to read elsewhere"),
     "dump": (dump, "print the records of a recording"),

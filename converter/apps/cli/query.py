@@ -1,0 +1,172 @@
+"""The command `query`: SQL over any recording."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from traceferry import registry
+from traceferry.apps.cli import options
+from traceferry.apps.cli.progress import loaded
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.shown_text import shown
+
+if TYPE_CHECKING:
+    from traceferry.trace_processor.engine import Engine
+    from traceferry.trace_processor.results import Answer
+    from traceferry.trace_processor.session import Session
+
+# Tables and views of the package that every session has begin so.
+OWN = "traceferry_"
+# The statements of SQLite that open files; comments and spaces may stand before them.
+OPENS_FILES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|;)*(attach|detach|vacuum)\b", re.IGNORECASE | re.DOTALL)
+# Options that choose a part of a recording, with their values where they are not given.
+SELECTIONS: dict[str, object] = {"range": None, "thread": [], "min_duration": None, "symbols": []}
+
+
+def add_to(query: argparse.ArgumentParser) -> None:
+    options.explain(
+        query,
+        "Runs SQL over a recording, in Perfetto's trace_processor: over what that reads itself, and over the Perfetto "
+        "trace that any other recording is converted to. The last statement's rows are a table on a terminal, else "
+        "CSV. Without SQL on a terminal, trace_processor's own shell opens.",
+        examples=f"traceferry query {options.RECORDING.split()[-1]} 'SELECT * FROM traceferry_functions LIMIT 10'\n"
+        "traceferry query trace.pftrace -f slow.sql -o slow.parquet\n"
+        "traceferry query app.mlpd 'SELECT * FROM traceferry_allocations ORDER BY bytes DESC' --json",
+    )
+    query.add_argument("words", nargs="+", metavar="RECORDING... [SQL]", help="recordings of one run, then the SQL")
+    options.add_recording_options(query)
+    query.add_argument("-f", "--file", metavar="FILE.sql", help="read the SQL from a file; - is standard input")
+    query.add_argument(
+        "-o", "--output", metavar="OUT",
+        help="write the rows to a file, by its suffix: .csv, .json, .jsonl or .parquet (needs traceferry[fleet])",
+    )  # fmt: skip
+    query.add_argument("--csv", action="store_true", help="print CSV, also on a terminal")
+    query.add_argument("--json", action="store_true", help="print the rows of all statements as JSON")
+    query.add_argument(
+        "--package", action="append", default=[], metavar="DIR[@NAME]", help="a folder with SQL modules to INCLUDE"
+    )
+    query.add_argument("--trace-processor", metavar="PATH", help="the trace_processor_shell to use")
+    query.add_argument(
+        "--download", action="store_true",
+        help="if there is none, let the package perfetto download the one that it names, and verify it",
+    )  # fmt: skip
+    query.add_argument("--quiet", action="store_true", help="print errors only")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from traceferry.apps.cli import query_rows
+    from traceferry.trace_processor.engine import find_engine
+    from traceferry.trace_processor.session import Session, messages
+
+    arguments.inputs, sql = _inputs_and_sql(arguments)
+    write = query_rows.writer_for(arguments.output, as_json=arguments.json, as_csv=arguments.csv)
+    engine = find_engine(arguments.trace_processor, arguments.download)
+    messages()  # refuses where its packages are not installed, before anything is converted
+    with _trace_of(arguments) as path:
+        if sql is None:
+            return _open_shell(engine, path, arguments.package)
+        with Session(engine, path, arguments.package) as session:
+            answers = _answers(session, sql, each=write.takes_all)
+    write(answers)
+    return options.DONE
+
+
+def _inputs_and_sql(arguments: argparse.Namespace) -> tuple[list[str], str | None]:
+    """Returns the recordings, and the SQL; None asks for the engine's own shell."""
+    words = list(arguments.words)
+    if arguments.file is not None:
+        return words, _text_of(arguments.file)
+    if len(words) > 1 and not os.path.exists(words[-1]):
+        return words[:-1], words[-1]
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return words, None
+    raise UsageError("no SQL is given: behind the recordings, or with -f FILE.sql")
+
+
+def _text_of(path: str) -> str:
+    if path == "-":
+        return sys.stdin.read()
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+@contextmanager
+def _trace_of(arguments: argparse.Namespace) -> Iterator[str]:
+    """Yields a file that the engine reads: the input itself, or what it is converted to."""
+    from traceferry.api import save
+    from traceferry.apps.view.cache import cache_folder
+
+    if _is_read_by_engine(arguments):
+        yield os.path.abspath(arguments.inputs[0])
+        return
+    with cache_folder() as folder:
+        path = str(folder / "recording.pftrace")
+        with loaded(arguments, arguments.quiet) as (trace, progress):
+            save(trace, path, progress=progress)
+        if not arguments.quiet:
+            for issue in trace.report:
+                print(issue.as_text(), file=sys.stderr)
+        yield path
+
+
+def _is_read_by_engine(arguments: argparse.Namespace) -> bool:
+    """Returns whether the only input is of no format of ours. Raises UsageError where it is to be narrowed."""
+    from traceferry.files.decompress import limit_of
+    from traceferry.files.pack import inputs_of
+    from traceferry.files.source import open_source
+
+    if len(arguments.inputs) > 1 or arguments.format or os.path.isdir(arguments.inputs[0]):
+        return False
+    source = inputs_of(open_source(arguments.inputs[0], limit_of(arguments.decompress_limit)))[0]
+    try:
+        registry.detect(source)
+    except FormatError:
+        for option, unset in SELECTIONS.items():
+            if getattr(arguments, option) != unset:
+                name = option.replace("_", "-")
+                raise UsageError(f"--{name} is for recordings that traceferry reads itself; use SQL's WHERE") from None
+        if arguments.inputs[0] == "-":
+            raise UsageError("a trace for trace_processor is read from a file, not from standard input") from None
+        return True
+    return False
+
+
+def _answers(session: Session, sql: str, each: bool) -> list[Answer]:
+    """Returns the answers of all statements, or the last one's only."""
+    for statement in _statements(sql):
+        if match := OPENS_FILES.match(statement):
+            raise UsageError(f"{match[1].upper()} opens files, which SQL may not: load what you need as a recording")
+    if OWN in sql.lower():
+        session.include_own()
+    return [session.query(part) for part in (_statements(sql) if each else [sql])]
+
+
+def _statements(sql: str) -> Iterator[str]:
+    """Yields the statements, each with as many line breaks before it as there are in the text: errors name lines."""
+    start = 0
+    for at, character in enumerate(sql):
+        if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):
+            yield "\n" * sql.count("\n", 0, start) + sql[start : at + 1]
+            start = at + 1
+    if sql[start:].strip():
+        yield "\n" * sql.count("\n", 0, start) + sql[start:]
+
+
+def _open_shell(engine: Engine, path: str, packages: Sequence[str]) -> int:
+    from traceferry.trace_processor.session import package_options
+
+    done = subprocess.run([engine.path, *package_options(packages), path], check=False)
+    if done.returncode:
+        raise UsageError(shown(f"{engine.path} ended with status {done.returncode}"))
+    return options.DONE

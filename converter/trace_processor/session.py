@@ -1,0 +1,175 @@
+"""A trace that the engine has loaded: statements go in, columns come out.
+
+The engine is a child process that is spoken to over its standard input and output (`server stdio`): no port is opened,
+SQL may not open files, and at the end of its input it ends, also when this process is killed. Requests and answers are
+TraceProcessorRpc messages, each a field 1 of TraceProcessorRpcStream: perfetto's trace_processor.proto.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Any
+
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.trace_processor.engine import Engine
+from traceferry.trace_processor.results import Answer, answer_of
+
+FRAME_TAG = 0x0A
+ENDS_WITHIN_S = 5.0
+# Of what the engine has said before it ended.
+SHOWN_BYTES = 4096
+PACKAGE = "traceferry"
+MODULES = ("functions", "threads", "markers", "allocations")
+
+
+class SqlError(UsageError):
+    """A statement that the engine refuses; lines: its words, with the place."""
+
+
+class Session:
+    """A trace in the engine; used with `with`.
+
+    Raises FormatError where the engine cannot read the file, or ends.
+
+    Parameters
+    ----------
+    engine : Engine
+        As found.
+    path : path
+        The trace.
+    packages : sequence of str, default ()
+        Folders with SQL modules, each DIR or DIR@NAME.
+    """
+
+    def __init__(self, engine: Engine, path: str | Path, packages: Sequence[str] = ()) -> None:
+        self._engine, self._path = engine, str(path)
+        self._said = TemporaryFile()  # noqa: SIM115 - close() closes it
+        self._child = subprocess.Popen(
+            [engine.path, "server", "stdio", *package_options(packages), self._path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
+        )  # fmt: skip
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the engine."""
+        for pipe in (self._child.stdin, self._child.stdout):
+            assert pipe is not None
+            with suppress(OSError):  # the engine has gone before it had read all
+                pipe.close()
+        try:
+            self._child.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._said.close()
+
+    def query(self, sql: str) -> Answer:
+        """Runs statements, which end with `;`, and returns the answer of the last one. Raises SqlError."""
+        stream = messages()["TraceProcessorRpcStream"]()
+        request = stream.msg.add()
+        request.request = request.TPM_QUERY_STREAMING
+        request.query_args.sql_query = sql
+        self._write(stream.SerializeToString())
+        names: list[str] = []
+        batches: list[Any] = []
+        while True:
+            answer = messages()["TraceProcessorRpc"]()
+            answer.ParseFromString(self._read_frame())
+            if answer.HasField("fatal_error") or answer.HasField("invalid_request"):
+                raise self._ended(answer.fatal_error or "the request is unknown to this version")
+            result = answer.query_result
+            names = names or list(result.column_names)
+            batches += result.batch
+            if result.error:
+                raise SqlError("the statement cannot be run", result.error.rstrip().split("\n"))
+            if batches and batches[-1].is_last_batch:
+                return answer_of(names, batches)
+
+    def include_own(self) -> None:
+        """Makes the views of the package `traceferry` known."""
+        self.query("".join(f"INCLUDE PERFETTO MODULE {PACKAGE}.{module};\n" for module in MODULES))
+
+    def _write(self, data: bytes) -> None:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(data)
+            self._child.stdin.flush()
+        except OSError:
+            raise self._ended() from None
+
+    def _read_frame(self) -> bytes:
+        """Reads the tag of field 1, a varint length, and the message."""
+        if self._read(1)[0] != FRAME_TAG:
+            raise self._ended("its answer is no TraceProcessorRpc")
+        length = shift = 0
+        while True:
+            byte = self._read(1)[0]
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                return self._read(length)
+
+    def _read(self, n: int) -> bytes:
+        assert self._child.stdout is not None
+        data = self._child.stdout.read(n)
+        if len(data) < n:
+            raise self._ended()
+        return data
+
+    def _ended(self, why: str = "") -> FormatError:
+        """Returns what to raise after the engine has ended, or said what cannot be understood."""
+        if not why:
+            try:
+                status = self._child.wait(ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                status = 0
+            why = (
+                f"it ended by signal {-status}"
+                if status < 0
+                else self._last_words() or f"it ended with status {status}"
+            )
+        return FormatError(f"trace_processor {self._engine.version}: {why}", path=self._path)
+
+    def _last_words(self) -> str:
+        self._said.seek(0, 2)
+        self._said.seek(max(self._said.tell() - SHOWN_BYTES, 0))
+        lines = self._said.read().decode("utf-8", "replace").replace("\r", "\n").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def package_options(packages: Sequence[str]) -> list[str]:
+    """Returns the engine's options for SQL packages: that of traceferry and these, each DIR or DIR@NAME."""
+    own = f"{resources.files('traceferry.trace_processor') / 'sql' / PACKAGE}@{PACKAGE}"
+    return [word for package in (own, *packages) for word in ("--add-sql-package", package)]
+
+
+@cache
+def messages() -> dict[str, Any]:
+    """Returns the message types of the protocol by name. Raises UsageError without the packages that know them."""
+    try:
+        from google.protobuf import descriptor_pb2, message_factory
+        from google.protobuf.descriptor_pool import DescriptorPool
+
+        descriptor = resources.files("perfetto.trace_processor") / "trace_processor.descriptor"
+        files = descriptor_pb2.FileDescriptorSet.FromString(descriptor.read_bytes())
+    except (ImportError, OSError):
+        raise UsageError("this needs the packages perfetto and protobuf: pip install 'traceferry[perfetto]'") from None
+    pool = DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+    names = "TraceProcessorRpcStream", "TraceProcessorRpc"
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"perfetto.protos.{name}")) for name in names
+    }

@@ -1,0 +1,113 @@
+-- Functions with what `traceferry info --json` counts of them, for traces that traceferry wrote. Functions of one name
+-- are one row; of a recursion, totals count the outermost activation.
+
+-- The functions of a frame of a callstack. Of those that are inlined into each other the innermost has place 0.
+CREATE PERFETTO TABLE traceferry_frame_functions AS
+SELECT
+  f.id AS frame_id,
+  coalesce(s.name, f.deobfuscated_name, f.name) AS function,
+  row_number() OVER (PARTITION BY f.id ORDER BY s.id) - 1 AS place
+FROM stack_profile_frame f
+LEFT JOIN stack_profile_symbol s ON s.symbol_set_id = f.symbol_set_id;
+
+-- Samples by callstack and event: how many, and what they weigh together.
+CREATE PERFETTO VIEW traceferry_sampled_callsites AS
+SELECT
+  s.callsite_id,
+  replace(t.name, ', ' || t.unit, '') AS event,
+  t.unit AS unit,
+  t.is_timebase AS is_own,
+  count(*) AS samples,
+  CAST(sum(c.value) AS INT) AS weight
+FROM stack_sample s
+JOIN stack_sample_counter c ON c.stack_sample_id = s.id
+JOIN stack_sample_counter_track t ON t.id = c.track_id
+WHERE s.callsite_id IS NOT NULL AND t.name != 'CPU time, ns'
+GROUP BY s.callsite_id, t.id;
+
+-- Each callstack with samples, and each function on it once. is_leaf: the function ran itself.
+CREATE PERFETTO TABLE traceferry_functions_of_callsites AS
+WITH RECURSIVE
+  sampled AS (
+    SELECT DISTINCT callsite_id FROM stack_sample WHERE callsite_id IS NOT NULL
+  ),
+  up(callsite_id, at) AS (
+    SELECT callsite_id, callsite_id FROM sampled
+    UNION ALL
+    SELECT up.callsite_id, c.parent_id FROM up
+    JOIN stack_profile_callsite c ON c.id = up.at WHERE c.parent_id IS NOT NULL
+  )
+SELECT
+  up.callsite_id AS callsite_id,
+  f.function AS function,
+  max(up.at = up.callsite_id AND f.place = 0) AS is_leaf
+FROM up
+JOIN stack_profile_callsite c ON c.id = up.at
+JOIN traceferry_frame_functions f ON f.frame_id = c.frame_id
+GROUP BY up.callsite_id, f.function;
+
+-- Samples and their weights by function and event, also of events that are read with another one's samples.
+CREATE PERFETTO VIEW traceferry_samples AS
+SELECT
+  f.function AS function,
+  s.event AS event,
+  s.unit AS unit,
+  sum(s.samples * f.is_leaf) AS samples,
+  sum(s.samples) AS total_samples,
+  sum(s.weight * f.is_leaf) AS weight,
+  sum(s.weight) AS total_weight
+FROM traceferry_sampled_callsites s
+JOIN traceferry_functions_of_callsites f USING (callsite_id)
+GROUP BY f.function, s.event;
+
+-- Calls, with the time of each without what it called.
+CREATE PERFETTO VIEW traceferry_calls AS
+SELECT
+  s.id AS id,
+  s.ts AS ts,
+  s.dur AS dur,
+  s.dur - coalesce(c.dur, 0) AS self_dur,
+  s.name AS function,
+  s.track_id AS track_id,
+  s.depth AS depth,
+  s.parent_id AS parent_id
+FROM slice s
+JOIN thread_track t ON t.id = s.track_id AND t.type = 'thread_execution'
+LEFT JOIN (
+  SELECT parent_id, sum(dur) AS dur FROM slice WHERE parent_id IS NOT NULL GROUP BY parent_id
+) c ON c.parent_id = s.id;
+
+-- Calls by function.
+CREATE PERFETTO VIEW traceferry_called_functions AS
+SELECT
+  s.function AS function,
+  count(*) AS calls,
+  sum(s.self_dur) AS self_ns,
+  sum(CASE WHEN s.parent_id IS NOT NULL AND EXISTS (
+    SELECT 1 FROM ancestor_slice(s.id) a WHERE a.name = s.function
+  ) THEN 0 ELSE s.dur END) AS total_ns
+FROM traceferry_calls s
+GROUP BY s.function;
+
+-- Functions that were called or sampled. Samples are of the first event, where time goes.
+CREATE PERFETTO VIEW traceferry_functions AS
+WITH
+  sampled AS (
+    SELECT function, samples, total_samples FROM traceferry_samples
+    WHERE event = (SELECT str_value FROM metadata WHERE name = 'trace_attribute.sampled_event')
+  ),
+  names AS (
+    SELECT function FROM sampled
+    UNION
+    SELECT function FROM traceferry_called_functions
+  )
+SELECT
+  n.function AS function,
+  coalesce(c.calls, 0) AS calls,
+  coalesce(c.total_ns, 0) AS total_ns,
+  coalesce(c.self_ns, 0) AS self_ns,
+  coalesce(s.samples, 0) AS samples,
+  coalesce(s.total_samples, 0) AS total_samples
+FROM names n
+LEFT JOIN traceferry_called_functions c USING (function)
+LEFT JOIN sampled s USING (function);

@@ -1,0 +1,269 @@
+"""`traceferry query`: SQL over recordings, in trace_processor; the numbers are those of `info`."""
+
+import base64
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import traceferry
+from traceferry.analysis.info.summary import summarize
+from traceferry.apps.cli import main
+from traceferry.apps.cli.query import _statements
+from traceferry.common.errors import FormatError, UsageError
+from traceferry.trace_processor import engine
+from traceferry.trace_processor.engine import VARIABLE, find_engine
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "fixtures"
+XRAY = FIXTURES / "xray/clang-19/fdr-c19-pie-pool-tsc.xray"
+PERF = FIXTURES / "jit/php82/perf.data.zst"
+HEAP = FIXTURES / "mono/mono-6.8/heap.mlpd.zst"
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The engine; skips where there is none."""
+    named = os.environ.get("PERFETTO_TP_BIN") or shutil.which("trace_processor_shell")
+    pytest.importorskip("perfetto", reason="the package perfetto is not installed")
+    if not named:
+        pytest.skip("no trace_processor_shell in PATH; set PERFETTO_TP_BIN")
+    monkeypatch.setenv(VARIABLE, named)
+    return named
+
+
+@pytest.fixture
+def query(found: str, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command; returns its rows, from CSV, each a dict."""
+
+    def run(*words: object, status: int = 0) -> Any:
+        assert main(["query", "--quiet", *map(str, words)]) == status
+        done = capsys.readouterr()
+        return list(csv.DictReader(io.StringIO(done.out))) if status == 0 else done.err
+
+    return run
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A Perfetto trace, which trace_processor reads itself."""
+    traceferry.convert(XRAY, tmp_path / "x.pftrace")
+    return tmp_path / "x.pftrace"
+
+
+# ---------------------------------------------------------------- the numbers of `info`
+
+COUNTS = ("calls", "self_ns", "total_ns", "samples", "total_samples")
+
+
+@pytest.mark.parametrize("recording", [XRAY, PERF, FIXTURES / "jit/node24-functions/perf.data.zst"], ids=str)
+def test_functions_are_those_of_info(query: Run, recording: Path) -> None:
+    """Functions of one name are one row here."""
+    if not recording.exists():
+        recording = next(recording.parent.glob("*.dump*"))
+    summary = summarize(traceferry.load(recording), top=1 << 30)
+    wanted: dict[str, list[int]] = {}
+    for row in summary["functions"]["top"]:
+        if "without a name)" not in row["name"]:
+            counts = wanted.setdefault(row["name"], [0] * len(COUNTS))
+            wanted[row["name"]] = [a + row[name] for a, name in zip(counts, COUNTS, strict=True)]
+    rows = query(recording, f"SELECT function, {', '.join(COUNTS)} FROM traceferry_functions")
+    got = {row["function"]: [int(row[name]) for name in COUNTS] for row in rows}
+    assert {name: got.get(name) for name in wanted} == wanted
+
+
+def test_threads_are_those_of_info(query: Run) -> None:
+    summary = summarize(traceferry.load(PERF))
+    wanted = {(p["pid"], t["tid"]): (t["samples"], t["calls"]) for p in summary["processes"] for t in p["threads"]}
+    rows = query(PERF, "SELECT * FROM traceferry_threads WHERE samples > 0 OR calls > 0")
+    got = {(int(row["pid"]), int(row["tid"])): (int(row["samples"]), int(row["calls"])) for row in rows}
+    assert got == {key: counts for key, counts in wanted.items() if any(counts)} != {}
+
+
+def test_allocations_are_those_of_info(query: Run) -> None:
+    summary = summarize(traceferry.load(HEAP), top=1 << 30)
+    names = ("count", "bytes", "freed_count", "freed_bytes")
+    wanted = {row["name"]: [row[name] for name in names] for row in summary["allocations"]["classes"]}
+    rows = query(HEAP, "SELECT * FROM traceferry_allocations")
+    assert {row["class"]: [int(row[name]) for name in names] for row in rows} == wanted != {}
+
+
+def test_markers_are_those_of_info(query: Run) -> None:
+    summary = summarize(traceferry.load(HEAP))
+    wanted: dict[str, int] = {}
+    for markers in (t["markers"] for p in summary["processes"] for t in p["threads"]):
+        wanted = {name: wanted.get(name, 0) + markers.get(name, 0) for name in {*wanted, *markers}}
+    rows = query(HEAP, "SELECT type, sum(count) AS n FROM traceferry_markers GROUP BY type")
+    got = {row["type"]: int(row["n"]) for row in rows}
+    assert {name: n for name, n in wanted.items() if n}.items() <= got.items()
+
+
+# ---------------------------------------------------------------- what it writes
+
+VALUES = (
+    "SELECT 1 AS a, NULL AS b, 1.5 AS c, 'x,\"y\"' AS d, x'00ff' AS e "
+    "UNION ALL SELECT 9007199254740993, 'z', 2, '', x''"
+)
+TEXTS = ["SELECT 1", "SELECT ';'", "-- a;\nSELECT 2", 'SELECT "a;b" /* ; */', "\n"]
+
+
+def test_values_are_exact(query: Run, trace: Path) -> None:
+    blob = base64.b64encode(b"\0\xff").decode()
+    assert query(trace, VALUES) == [
+        {"a": "1", "b": "", "c": "1.5", "d": 'x,"y"', "e": blob},
+        {"a": "9007199254740993", "b": "z", "c": "2", "d": "", "e": ""},
+    ]
+
+
+def test_outputs_by_suffix(query: Run, trace: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    rows = [{"id": 0, "name": "a"}, {"id": 1, "name": None}]
+    sql = "SELECT 0 AS id, 'a' AS name UNION ALL SELECT 1, NULL"
+    for suffix in (".csv", ".json", ".jsonl", ".parquet"):
+        query(trace, sql, "-o", tmp_path / f"x{suffix}")
+    assert (tmp_path / "x.csv").read_text() == "id,name\n0,a\n1,\n"
+    assert json.loads((tmp_path / "x.json").read_text()) == [{"columns": ["id", "name"], "rows": [[0, "a"], [1, None]]}]
+    assert [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()] == rows
+    assert parquet.read_table(tmp_path / "x.parquet").to_pylist() == rows
+    assert "known: .csv" in query(trace, sql, "-o", tmp_path / "x.txt", status=2)
+
+
+def test_json_has_all_statements(found: str, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "CREATE PERFETTO TABLE t AS SELECT ';' AS a; -- a comment;\nSELECT a FROM t; SELECT 2 AS b"
+    assert main(["query", "--quiet", str(trace), sql, "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert [result["rows"] for result in results][-2:] == [[[";"]], [[2]]]
+
+
+def test_sql_from_a_file_and_modules(query: Run, trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "one.sql").write_text("CREATE PERFETTO VIEW mine_one AS SELECT 41 + 1 AS answer;")
+    (tmp_path / "q.sql").write_text("INCLUDE PERFETTO MODULE mine.one;\nINCLUDE PERFETTO MODULE slices.with_context;\n"
+                                    "SELECT answer FROM mine_one")  # fmt: skip
+    assert query(trace, "-f", tmp_path / "q.sql", "--package", tmp_path / "mine") == [{"answer": "42"}]
+
+
+def test_an_error_names_its_place(query: Run, trace: Path) -> None:
+    error = query(trace, "SELECT 1;\nSELECT frm x", status=2)
+    assert "line 2 col 8" in error
+    assert "^" in error
+    assert "no such column: frm" in error
+
+
+@examples(300)
+@given(
+    st.lists(st.sampled_from(["SELECT 1", "SELECT ';'", "-- a;\nSELECT 2", 'SELECT "a;b" /* ; */', "\n"]), max_size=6)
+)
+def test_statements(parts: list[str]) -> None:
+    """A semicolon in a text or a comment ends none; each statement stands in its own line."""
+    sql = ";".join(parts)
+    found = list(_statements(sql))
+    assert re.sub(r"\s", "", "".join(found)) == re.sub(r"\s", "", sql) or not sql.strip()
+    lines = sql.split("\n")
+    for statement in found:
+        body = statement.lstrip("\n")
+        assert not body.strip() or body.split("\n")[0] in lines[len(statement) - len(body)] + body
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_what_trace_processor_cannot_read(query: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("not a trace")
+    assert "trace_processor v" in query(tmp_path / "x.txt", "SELECT 1", status=2)
+    assert "cannot be read" in query(tmp_path / "absent", "SELECT 1", status=2)
+    traceferry.convert(XRAY, tmp_path / "x.pftrace")
+    assert "--range is for recordings" in query(tmp_path / "x.pftrace", "SELECT 1", "--range", "0,1s", status=2)
+
+
+def test_no_sql(query: Run, trace: Path) -> None:
+    assert "no SQL is given" in query(trace, status=2)
+
+
+def program(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+ENGINES: dict[str, tuple[str, str]] = {
+    "another program": ("echo hello", "names no version"),
+    "too old": ("echo Perfetto v57.1", "v57.1 is too old"),
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script")
+@pytest.mark.parametrize(("text", "message"), ENGINES.values(), ids=ENGINES)
+def test_programs_that_are_not_the_engine(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_engine(program(tmp_path / "tp", text))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script")
+def test_where_the_engine_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option, then the environment, then PATH; nothing is downloaded without being asked for."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(engine, "_cached", lambda: None)
+    monkeypatch.setattr(engine, "_downloaded", lambda: pytest.fail("downloaded"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(UsageError, match="--download"):
+        find_engine()
+    (tmp_path / "bin").mkdir()
+    on_path = program(tmp_path / "bin" / "trace_processor_shell", "echo Perfetto v58.0")
+    assert find_engine()[:2] == (on_path, "v58.0")
+    named = program(tmp_path / "named", "echo Perfetto v58.1")
+    monkeypatch.setenv(VARIABLE, named)
+    assert find_engine().version == "v58.1"
+    assert find_engine(program(tmp_path / "given", "echo Perfetto v60.0")).version == "v60.0"
+    with pytest.raises(UsageError, match="cannot be run"):
+        find_engine(str(tmp_path / "absent"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_engine_that_ends_by_a_signal(tmp_path: Path) -> None:
+    from traceferry.trace_processor.session import Session
+
+    pytest.importorskip("perfetto", reason="the package perfetto is not installed")
+    dies = find_engine(
+        program(tmp_path / "tp", 'if [ "$1" = --version ]; then echo Perfetto v58.2; else kill -9 $$; fi')
+    )
+    with Session(dies, tmp_path / "x") as session, pytest.raises(FormatError, match="signal 9"):
+        session.query("SELECT 1")
+
+
+def test_nothing_is_left_running(found: str, trace: Path) -> None:
+    from traceferry.trace_processor.session import Session
+
+    session = Session(find_engine(), trace)
+    child: Any = session._child
+    with session:
+        session.query("SELECT 1")
+        assert child.poll() is None
+    assert child.poll() is not None
+
+
+FILES = ["ATTACH '{}/new.db' AS new", "SELECT 1; -- x\n attach '{}/new.db' AS new", "/* x */VACUUM INTO '{}/new.db'"]
+
+
+@pytest.mark.parametrize("sql", FILES)
+def test_sql_opens_no_file(query: Run, trace: Path, tmp_path: Path, sql: str) -> None:
+    assert "opens files" in query(trace, sql.format(tmp_path), status=2)
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_sql_reads_no_file(query: Run, trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("name")
+    assert "readfile" in query(trace, f"SELECT readfile('{tmp_path}/x.csv')", status=2)
