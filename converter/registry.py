@@ -123,6 +123,12 @@ def _gecko(_: Collection[str]) -> Write:
     return gecko.write
 
 
+def _autofdo(_: Collection[str]) -> Write:
+    from traceferry.exporters import autofdo
+
+    return autofdo.write
+
+
 def _firefox(_: Collection[str]) -> Write:
     from traceferry.exporters import firefox
 
@@ -212,6 +218,10 @@ EXPORTERS = (
     Exporter(
         "perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), ".pftrace", "ui.perfetto.dev",
         GB, _perfetto, comparing=_perfetto_comparison,
+    ),
+    Exporter(
+        "autofdo", "sample profile of LLVM, text: which lines of native functions run, from branches (AutoFDO)",
+        (".afdo.txt",), ".afdo.txt", "clang -fprofile-sample-use=", GB, _autofdo,
     ),
     Exporter(
         "html", "page that opens anywhere, with both of these inside", (".html",), ".html", "any browser",

@@ -125,6 +125,10 @@ KINDS: dict[str, Kind] = {
     "traces_not_decoded": Kind("loss", "hardware traces are not decoded",
         "perf inject --itrace makes samples of them, which are read; perf script --itrace prints them"),
     "no_samples": Kind("loss", "the recording has no samples: there is nothing to show"),
+    "profile_of_samples": Kind("info", "the profile for compilers counts samples: no branches were recorded",
+        "record branches where the processor can: perf record -b", of_output=True),
+    "profile_without_lines": Kind("loss", "code without lines is not in the profile for compilers (bytes)",
+        "compile with -g (clang: -gmlt -fdebug-info-for-profiling), and give the file with --symbols", of_output=True),
     "records_not_read": Kind("loss", "parts of the recording are not read", "perf script and perf report read them"),
     "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
     "event_never_ran": Kind("info", "a counter of a group never ran: the processor had no place for it, or the machine "

@@ -264,12 +264,20 @@ class NativeFunction(NamedTuple):
     size: int
 
 
+# The functions at an address of a library, the outermost first: (linkage name, the line that runs, or the line of the
+# call of the next; first line of the function). Empty where no lines are known.
+LinkedPlace = tuple[tuple[str, int, int], ...]
+
+
 class LibraryReader(Protocol):
     """Reads the files of the libraries of one input. lib: a row of `libs`, another input's has no files here;
     addresses: relative to the library's start, as in `frames`."""
 
     def functions_at(self, lib: int, addresses: Sequence[int]) -> Sequence[NativeFunction | None]:
         """None where nothing is known."""
+
+    def linked_at(self, lib: int, addresses: Sequence[int]) -> Sequence[LinkedPlace]:
+        """Returns the functions by the names that the linker knows, for what is given to compilers."""
 
     def bytes_of(self, lib: int, address: int, size: int) -> bytes:
         """The library's machine code, as far as its file is available and has it."""

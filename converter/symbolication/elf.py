@@ -99,6 +99,13 @@ class ElfSymbols:
 
         return functions(self.binary, self._lost, self.linked) if self.embedded is None else self.embedded.functions()
 
+    def declared_lines(self, names: set[str]) -> dict[str, int]:
+        """Returns the lines at which functions of these linkage names are declared."""
+        from traceferry.symbolication.dwarf.functions import debug_info
+
+        info = debug_info(self.binary, self._lost, self.linked) if self.embedded is None else None
+        return info.declared_lines(names) if info is not None else {}
+
     def _lost(self, error: FormatError) -> None:
         self._problems.add((error.offset or 0, str(error.message)))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 
-from traceferry.model import Array, NativeFunction
+from traceferry.model import Array, LinkedPlace, NativeFunction
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.demangle import Demangler, shown_frames, shown_path
 from traceferry.symbolication.elf import ElfSymbols
@@ -30,15 +31,27 @@ class LibraryFile:
     def lookup(self, addresses: Array) -> Frames:
         """Returns the frames at addresses (uint64; so are the starts of functions), each function with one file: see
         `in_own_files`. There must be symbols."""
-        return in_own_files(self._frames_at(addresses), self._frames_at)
+        return in_own_files(self.frames_at(addresses), self.frames_at)
 
-    def _frames_at(self, addresses: Array) -> Frames:
+    def frames_at(self, addresses: Array) -> Frames:
+        """Returns the frames at addresses as the symbols have them."""
         assert self.symbols is not None
         by_symbols = partial(_relative, self.symbols)
         if self._stubs is None:
             return by_symbols(addresses)
         are_stubs = self._stubs.table.are_stubs(addresses + np.uint64(self._stubs.base))
         return look_up_apart(addresses, are_stubs, partial(_relative, self._stubs), by_symbols)
+
+    def first_lines(self, names: set[str]) -> dict[str, int]:
+        """Returns the lines at which functions of these linkage names are declared, where debug information tells."""
+        missing = names - self._first_lines.keys()
+        if missing and isinstance(self.symbols, ElfSymbols):
+            self._first_lines.update(dict.fromkeys(missing, 0) | self.symbols.declared_lines(missing))
+        return self._first_lines
+
+    @cached_property
+    def _first_lines(self) -> dict[str, int]:
+        return {}
 
     def extents(self, addresses: Array) -> tuple[Array, Array]:
         """Returns (start, size), uint64, of the functions that hold addresses (uint64), whether they have names or not;
@@ -95,6 +108,21 @@ class LibraryFiles:
             one or (NativeFunction(((unnamed(start), "", 0),), start, size) if start else None)
             for one, start, size in zip(named, *extents, strict=True)
         ]
+
+    def linked_at(self, lib: int, addresses: Sequence[int]) -> list[LinkedPlace]:
+        file = self._files.get(lib)
+        if file is None or file.symbols is None or not addresses:
+            return [()] * len(addresses)
+        found = file.frames_at(np.array([address % ADDRESSES for address in addresses], np.uint64))
+        names = {found.texts[nth] for nth in np.unique(found.name[found.name >= 0]).tolist()}
+        first_lines = file.first_lines(names)
+        first, lines = found.first.tolist(), found.line.tolist()
+        frames = [
+            (name, line, first_lines.get(name, 0))
+            for name, line in zip((found.texts[nth] for nth in found.name.tolist()), lines, strict=True)
+        ]
+        places = [tuple(frames[begin:end][::-1]) for begin, end in pairwise(first)]
+        return [place if all(line and first_line for _, line, first_line in place) else () for place in places]
 
     def bytes_of(self, lib: int, address: int, size: int) -> bytes:
         binary = self._files[lib].binary if lib in self._files else None

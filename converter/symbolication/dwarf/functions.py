@@ -210,6 +210,25 @@ class DebugInfo:
                 if function is not None:
                     yield function
 
+    def declared_lines(self, names: set[str]) -> dict[str, int]:
+        """Returns the line of the declaration of each of these functions, by linkage name, where there is one. Goes
+        through the units until all are found."""
+        found: dict[str, int] = {}
+        for unit in self.units:
+            if len(found) == len(names):
+                break
+            try:
+                whole = (self._split.unit_of(unit) if unit.split_name else unit) or unit
+                for entry in whole.entries.values():
+                    if entry.tag == "DW_TAG_subprogram" and (name := self.name_of(entry)) in names:
+                        lines = (line_number(origin.number("DW_AT_decl_line")) for origin in self._origins(entry))
+                        line = next(filter(None, lines), 0)
+                        if line:
+                            found.setdefault(name, line)
+            except FormatError as error:
+                self._lost(error)
+        return found
+
     def code_of(self, unit: Unit) -> Iterator[Piece]:
         """Yields the pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
         if unit.kind in (DW_UT_type, DW_UT_split_type):

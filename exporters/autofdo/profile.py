@@ -1,0 +1,221 @@
+"""How often each line of native functions ran, as LLVM's sample profiles say it, which compilers optimise by.
+
+Branch records tell which straight runs of code ran, and how often: of the addresses of a line the one that ran most
+counts, as in create_llvm_prof and llvm-profgen. Lines count from the first of their function; what is inlined stands
+below the line that calls it. Without branch records, samples are counted instead. Source: llvm/ProfileData/
+SampleProfReader.h, "Text format"; llvm/tools/llvm-profgen/ProfileGenerator.cpp.
+
+    main:184019:0            function: all counts below it: how often it was called
+     4: 534                  first line + 4: how often it ran
+     6: 2080 foo:1000 bar:1080    and what it called
+     9: inlined:1000         what is inlined there
+      1: 1000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from traceferry.analysis.totals.branches import BranchTotals, Edges
+from traceferry.files.output import Output
+from traceferry.model import Array, LibraryReader, LinkedPlace, Trace, TraceBuilder, rows_by_key, sums
+
+# Bytes of code whose lines are looked up at once.
+AT_ONCE = 1 << 16
+# Lines are numbers of 16 bits in such profiles.
+OFFSETS = 0xFFFF
+
+
+@dataclass
+class Profile:
+    """A function, or a call of it that is inlined. body: by line, counted from the function's first, how often it ran;
+    calls: by line, of what it called how often; inlined: by line and name; head: how often it was called."""
+
+    body: dict[int, int] = field(default_factory=dict)
+    calls: dict[int, dict[str, int]] = field(default_factory=dict)
+    inlined: dict[int, dict[str, Profile]] = field(default_factory=dict)
+    head: int = 0
+
+    @property
+    def total(self) -> int:
+        below = (one.total for of_line in self.inlined.values() for one in of_line.values())
+        return sum(self.body.values()) + sum(below)
+
+    def place(self, at: LinkedPlace) -> tuple[Profile, int]:
+        """Returns the profile of the innermost function at an address, and the line there; this is of the outermost."""
+        profile = self
+        for (_, line, first_line), (name, _, _) in pairwise(at):
+            profile = profile.inlined.setdefault(_offset(line, first_line), {}).setdefault(name, Profile())
+        _, line, first_line = at[-1]
+        return profile, _offset(line, first_line)
+
+
+def _offset(line: int, first_line: int) -> int:
+    return (line - first_line) & OFFSETS
+
+
+@dataclass(frozen=True)
+class Code:
+    """Counts of one library's code. Runs: int64 first and last address, and how often; jumps: int64 from, to, and how
+    often."""
+
+    runs: Array
+    jumps: Array
+
+
+def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
+    """Writes the profile. progress: called with the number of records done."""
+    branches, samples = BranchTotals(), np.zeros(0, np.int64)
+    for _, thread in trace.threads:
+        data = thread.load(trace)
+        branches.add(data.branches)
+        if not thread.sample_unit:
+            samples = _counted(samples, data.samples["stack"], len(trace.stacks))
+        progress(thread.n_records)
+    edges = branches.edges()
+    code = _code_of_branches(trace, edges) if len(edges) else _code_of_samples(trace, samples)
+    trace.report.note("profile_of_samples", int(not len(edges)), where="autofdo")
+    functions: dict[str, Profile] = {}
+    for lib, counts in code.items():
+        name = trace.strings[int(trace.libs["name"][lib])]
+        n_without = _add_library(functions, trace, lib, counts)
+        trace.report.note("profile_without_lines", n_without, where=f"autofdo {lib}", detail=name)
+    ranked = sorted(((one.total, name, one) for name, one in functions.items()), key=lambda row: (-row[0], row[1]))
+    for total, name, profile in ranked:
+        if total:
+            out.write("".join(_lines(name, profile)).encode("utf-8", "replace"))
+
+
+def _counted(samples: Array, stack: Array, n_stacks: int) -> Array:
+    counts = np.bincount(stack[stack >= 0], minlength=n_stacks)
+    counts[: len(samples)] += samples
+    return counts
+
+
+def _lines(name: str, profile: Profile) -> Iterator[str]:
+    yield f"{name}:{_shown(profile.total)}:{_shown(profile.head)}\n"
+    yield from _body(profile, " ")
+
+
+def _body(profile: Profile, indent: str) -> Iterator[str]:
+    for line in sorted(profile.body):
+        calls = sorted(profile.calls.get(line, {}).items(), key=lambda call: (-call[1], call[0]))
+        called = "".join(f" {callee}:{_shown(count)}" for callee, count in calls)
+        yield f"{indent}{line}: {_shown(profile.body[line])}{called}\n"
+    for line in sorted(profile.inlined):
+        for name, inlined in sorted(profile.inlined[line].items()):
+            if inlined.total:
+                yield f"{indent}{line}: {name}:{_shown(inlined.total)}\n"
+                yield from _body(inlined, indent + " ")
+
+
+def _shown(count: int) -> int:
+    return sums.limited(count)
+
+
+# ---------------------------------------------------------------- what ran
+
+
+def _native(trace: Trace, stack: Array) -> tuple[Array, Array]:
+    """int64: library and address of each place, -1 for those of no library, or of a JIT compiler."""
+    frame = np.append(trace.stacks["frame"], np.int32(-1))[stack]
+    columns = [np.append(trace.frames[name], np.int32(-1))[frame].astype(np.int64) for name in ("lib", "address")]
+    is_jitted = np.append(trace.frames["code"], np.int32(0))[frame] >= 0
+    lib, address = (np.where(is_jitted, -1, column) for column in columns)
+    return np.where(address >= 0, lib, -1), address
+
+
+def _code_of_branches(trace: Trace, edges: Edges) -> dict[int, Code]:
+    (of_start, first), (of_begin, last), (of_end, target) = (
+        _native(trace, side) for side in (edges.start, edges.begin, edges.end)
+    )
+    runs = np.stack((first, last, edges.taken), axis=1)
+    jumps = np.stack((last, target, edges.taken), axis=1)
+    is_run, is_jump = (of_start >= 0) & (of_start == of_begin), (of_begin >= 0) & (of_begin == of_end)
+    rows_of_run, rows_of_jump = (
+        rows_by_key(np.where(is_run, of_begin, -1)),
+        rows_by_key(np.where(is_jump, of_begin, -1)),
+    )
+    libs = sorted({lib for lib in (*rows_of_run, *rows_of_jump) if lib >= 0})
+    nothing = np.zeros(0, np.int64)
+    return {lib: Code(runs[rows_of_run.get(lib, nothing)], jumps[rows_of_jump.get(lib, nothing)]) for lib in libs}
+
+
+def _code_of_samples(trace: Trace, samples: Array) -> dict[int, Code]:
+    stacks = np.flatnonzero(samples)
+    lib, address = _native(trace, stacks)
+    runs = np.stack((address, address, samples[stacks]), axis=1)
+    no_jumps = np.zeros((0, 3), np.int64)
+    return {number: Code(runs[rows], no_jumps) for number, rows in rows_by_key(lib).items() if number >= 0}
+
+
+# ---------------------------------------------------------------- what that says of functions
+
+
+def _add_library(functions: dict[str, Profile], trace: Trace, lib: int, code: Code) -> int:
+    """Returns how often code without lines ran."""
+    n_without = 0
+    addresses, counts = covered(code.runs)
+    for at in range(0, len(addresses), AT_ONCE):
+        some = slice(at, at + AT_ONCE)
+        for place, count in zip(_places(trace, lib, addresses[some]), counts[some].tolist(), strict=True):
+            if not place:
+                n_without += 1
+                continue
+            profile, line = functions.setdefault(place[0][0], Profile()).place(place)
+            profile.body[line] = max(profile.body.get(line, 0), count)
+    _add_calls(functions, trace, lib, code.jumps)
+    return n_without
+
+
+def _add_calls(functions: dict[str, Profile], trace: Trace, lib: int, jumps: Array) -> None:
+    """A branch to the first byte of another function is a call."""
+    callers, callees = (_places(trace, lib, jumps[:, side]) for side in (0, 1))
+    is_entry = _are_entries(trace, lib, jumps[:, 1])
+    for caller, callee, entry, count in zip(callers, callees, is_entry, jumps[:, 2].tolist(), strict=True):
+        if not entry or not callee:
+            continue
+        name = callee[0][0]
+        functions.setdefault(name, Profile()).head += count
+        if caller:
+            profile, line = functions.setdefault(caller[0][0], Profile()).place(caller)
+            of_line = profile.calls.setdefault(line, {})
+            of_line[name] = of_line.get(name, 0) + count
+            profile.body[line] = max(profile.body.get(line, 0), count)
+
+
+def covered(runs: Array) -> tuple[Array, Array]:
+    """Returns (address, how often it ran) of every byte that is in a run; int64, rising."""
+    edges = np.unique(np.concatenate((runs[:, 0], runs[:, 1] + 1)))
+    if not len(edges):
+        return edges, edges
+    change = np.zeros(len(edges), np.int64)
+    np.add.at(change, np.searchsorted(edges, runs[:, 0]), runs[:, 2])
+    np.subtract.at(change, np.searchsorted(edges, runs[:, 1] + 1), runs[:, 2])
+    count, size = np.cumsum(change)[:-1], np.diff(edges)
+    inside = count > 0
+    count, size, first = count[inside], size[inside], edges[:-1][inside]
+    within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    return np.repeat(first, size) + within, np.repeat(count, size)
+
+
+def _places(trace: Trace, lib: int, addresses: Array) -> list[LinkedPlace]:
+    for reader in trace.library_readers:
+        found = reader.linked_at(lib, addresses.tolist())
+        if any(found):
+            return list(found)
+    return [()] * len(addresses)
+
+
+def _are_entries(trace: Trace, lib: int, addresses: Array) -> list[bool]:
+    asked = addresses.tolist()
+    found = next((of for one in trace.library_readers if any(of := _functions(one, lib, asked))), [None] * len(asked))
+    return [start == address for start, address in zip(found, asked, strict=True)]
+
+
+def _functions(reader: LibraryReader, lib: int, addresses: list[int]) -> list[int | None]:
+    return [one.start if one is not None else None for one in reader.functions_at(lib, addresses)]

@@ -1,0 +1,165 @@
+"""The profile for compilers: counts by line, what is inlined, calls; llvm-profdata reads it, where it is installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders.perf_data import BRANCH_ANY, PerfData
+
+import traceferry
+from traceferry.exporters.autofdo.profile import covered
+
+PROFDATA = next((name for name in ("llvm-profdata-19", "llvm-profdata") if shutil.which(name)), None)
+COMPILERS = [name for name in ("gcc", "clang-19", "clang") if shutil.which(name)]
+PID, BASE, START = 7, 0x5000_0000_0000, 10**9
+SOURCE = """\
+static inline __attribute__((always_inline)) int twice(int n)
+{
+    int sum = n;
+    for (int i = 0; i < n; i++)
+        sum += i * n;
+    return sum;
+}
+
+__attribute__((noinline)) int leaf(int n)
+{
+    return n * 3
+        + twice(n);
+}
+
+int main(int argc, char **argv)
+{
+    int sum = 0;
+    for (int i = 0; i < 100; i++)
+        sum += leaf(i + argc);
+    return sum;
+}
+"""
+LEAF_LINE, MAIN_LINE, CALL_LINE = 9, 15, 19
+
+
+@pytest.fixture(scope="module", params=COMPILERS or [None])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if request.param is None or shutil.which("nm") is None or shutil.which("objdump") is None:
+        pytest.skip("no C compiler, nm or objdump is installed")
+    folder = tmp_path_factory.mktemp("afdo")
+    (folder / "app.c").write_text(SOURCE)
+    command = [request.param, "-g", "-O1", "-pie", "-fPIE", "-o", "app", "app.c"]
+    subprocess.run(command, check=True, cwd=folder, timeout=60)
+    return folder / "app"
+
+
+@cache
+def symbols(program: Path) -> dict[str, tuple[int, int]]:
+    """(address, size) of each function."""
+    text = subprocess.run(["nm", "-S", str(program)], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"^(\w+) (\w+) [tT] (\w+)$", text, re.MULTILINE)
+    return {name: (int(address, 16), int(size, 16)) for address, size, name in found}
+
+
+def call_of(program: Path, callee: str) -> int:
+    """Where main calls it."""
+    text = subprocess.run(["objdump", "-d", str(program)], capture_output=True, text=True, check=True).stdout
+    found = re.search(rf"^ *([0-9a-f]+):.*call.*<{callee}>$", text, re.MULTILINE)
+    assert found is not None
+    return int(found[1], 16)
+
+
+def last_of(program: Path, name: str) -> int:
+    """The last instruction of a function that returns: ret is one byte."""
+    address, size = symbols(program)[name]
+    text = subprocess.run(
+        ["objdump", "-d", str(program), f"--start-address={address}", f"--stop-address={address + size}"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    return int(re.findall(r"^ *([0-9a-f]+):.*\bretq?\b", text, re.MULTILINE)[-1], 16)
+
+
+def recorded(program: Path, **options: Any) -> PerfData:
+    data = PerfData(start=START).event(sample_type="IP|TID|TIME|BRANCH_STACK", branch_sample_type=BRANCH_ANY, **options)
+    return data.comm(PID, PID, "app", ts=0).mmap2(PID, PID, BASE, 1 << 20, 0, str(program), ts=0)
+
+
+def exported(data: PerfData, program: Path, tmp_path: Path) -> str:
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    trace = traceferry.load(tmp_path / "perf.data", symbols=[program])
+    traceferry.save(trace, tmp_path / "app.afdo.txt")
+    return (tmp_path / "app.afdo.txt").read_text()
+
+
+def with_calls(program: Path, n: int) -> PerfData:
+    """A loop in main that calls leaf, which returns: to its entry, and behind the call."""
+    call, (entry, _), back = call_of(program, "leaf"), symbols(program)["leaf"], last_of(program, "leaf")
+    data = recorded(program)
+    for nth in range(n):
+        into, out = (BASE + call, BASE + entry, 0), (BASE + back, BASE + call + 5, 0)
+        data.sample(PID, PID, START + nth, BASE + call + 5, branches=[out, into])
+    return data
+
+
+def test_counts_of_lines_and_calls(program: Path, tmp_path: Path) -> None:
+    """leaf ran from its entry to its return as often as it was called; twice is inlined there."""
+    text = exported(with_calls(program, 40), program, tmp_path)
+    functions = {
+        head.partition(":")[0]: body for head, body in re.findall(r"^(\w\S*)\n((?: .*\n)*)", text, re.MULTILINE)
+    }
+    heads = dict(re.findall(r"^(\w+):\d+:(\d+)$", text, re.MULTILINE))
+    assert heads == {"leaf": "40", "main": "0"}
+    assert f" {CALL_LINE - MAIN_LINE}: 40 leaf:40\n" == functions["main"]
+    # The line with the multiplication, and within the line of the call what twice has there.
+    assert re.search(r"^ 2: 40$|^ 3: 40$", functions["leaf"], re.MULTILINE)
+    inlined = re.search(r"^ 3: twice:\d+\n((?:  .*\n)+)", functions["leaf"], re.MULTILINE)
+    assert inlined is not None
+    assert all(re.fullmatch(r"  [0-6]: 40", line) for line in inlined[1].splitlines())
+
+
+def test_totals_are_sums(program: Path, tmp_path: Path) -> None:
+    text = exported(with_calls(program, 7), program, tmp_path)
+    totals = {name: int(total) for name, total in re.findall(r"^(\w+):(\d+):\d+$", text, re.MULTILINE)}
+    for name, body in re.findall(r"^(\w+):\d+:\d+\n((?: .*\n)*)", text, re.MULTILINE):
+        assert totals[name] == sum(int(count) for count in re.findall(r"^ +\d+: (\d+)", body, re.MULTILINE))
+    assert list(totals) == sorted(totals, key=lambda name: -totals[name])
+
+
+@pytest.mark.skipif(PROFDATA is None, reason="llvm-profdata is not installed")
+def test_llvm_reads_it(program: Path, tmp_path: Path) -> None:
+    text = exported(with_calls(program, 40), program, tmp_path)
+    shown = subprocess.run(
+        [str(PROFDATA), "merge", "--sample", "--text", "-o", "-", "app.afdo.txt"],
+        capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60,
+    ).stdout  # fmt: skip
+    assert sorted(shown.splitlines()) == sorted(text.splitlines())
+
+
+def test_samples_count_where_no_branches_are_recorded(program: Path, tmp_path: Path) -> None:
+    entry, _ = symbols(program)["leaf"]
+    data = PerfData(start=START).event(sample_type="IP|TID|TIME")
+    data.comm(PID, PID, "app", ts=0).mmap2(PID, PID, BASE, 1 << 20, 0, str(program), ts=0)
+    for nth in range(5):
+        data.sample(PID, PID, START + nth, BASE + entry)
+    assert re.fullmatch(r"leaf:5:0\n \d+: 5\n", exported(data, program, tmp_path)) is not None
+
+
+def test_code_without_lines_is_left_out(tmp_path: Path) -> None:
+    data = recorded(Path("/nowhere/app"))
+    data.sample(PID, PID, START, BASE, branches=[(BASE + 0x30, BASE + 1, 0), (BASE + 9, BASE + 0x20, 0)])
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    trace = traceferry.load(tmp_path / "perf.data")
+    traceferry.save(trace, tmp_path / "app.afdo.txt")
+    assert (tmp_path / "app.afdo.txt").read_text() == ""
+    assert {issue.kind: issue.count for issue in trace.report}["profile_without_lines"] == 17
+
+
+def test_runs_cover_addresses() -> None:
+    runs = np.array([(10, 14, 3), (12, 20, 5), (30, 30, 1)], np.int64)
+    addresses, counts = covered(runs)
+    wanted = {address: 3 * (10 <= address <= 14) + 5 * (12 <= address <= 20) for address in range(10, 21)} | {30: 1}
+    assert dict(zip(addresses.tolist(), counts.tolist(), strict=True)) == wanted
+    assert len(covered(np.zeros((0, 3), np.int64))[0]) == 0
