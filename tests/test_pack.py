@@ -6,6 +6,7 @@ import bz2
 import io
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from traceferry.files.pack import MANIFEST, inputs_of
 from traceferry.files.source import Source
 from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.reading import LoadOptions
+from traceferry.symbolication import demangle
 from traceferry.symbolication.archives import files_of
 from traceferry.symbolication.interface import Answer, frames_of
 from traceferry.unwinding.packed import PackedSymbols, Used, packed_symbols
@@ -261,6 +263,23 @@ def test_used_lines_of_kallsyms_answer_as_all_do() -> None:
     assert [(few.lookup(module, asked), few.address_of("_text")) for module in ("", "module", "none")] == answers
     assert len(used.splitlines()) < 8
     assert not KernelSymbols(KernelSymbols(b"0" * 15 + b"1 T f\n").used()).is_empty
+
+
+def test_names_that_another_library_demangled_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may not be installed where the pack is read."""
+    log, program = tmp_path / "a.xray", tmp_path / "program"
+    shutil.copy(XRAY / "fdr-c19-pie-except.xray", log)
+    program.write_bytes(zstandard.ZstdDecompressor().decompressobj().decompress((XRAY / "except-pie.zst").read_bytes()))
+    names = [one for one in traceferry.load(log, symbols=program).strings if one.startswith("main")]
+    monkeypatch.setattr(demangle, "SWIFT_AND_D", re.compile("main"))
+    monkeypatch.setattr(demangle, "other_demangler", lambda: lambda name: f"other({name})")
+    packing.write(packing.gather(log, symbols=program), tmp_path / "a.tfpack")
+    monkeypatch.setattr(demangle, "other_demangler", lambda: None)
+    found = traceferry.load(tmp_path / "a.tfpack")
+    assert names
+    assert f"other({names[0]})" in list(found.strings)
+    assert "names_of_other_languages" not in {issue.kind for issue in found.report}
+    assert "names_of_other_languages" in {issue.kind for issue in traceferry.load(log, symbols=program).report}
 
 
 # ---------------------------------------------------------------- packs of others

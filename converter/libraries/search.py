@@ -23,7 +23,7 @@ from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of, is_same_build
 from traceferry.symbolication.debug_files import stripped_binary
 from traceferry.symbolication.debug_links import debug_link
-from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.demangle import demangler_for
 from traceferry.symbolication.interface import FoundSymbols
 from traceferry.symbolication.packages import SUFFIX, debug_package
 
@@ -74,7 +74,6 @@ class Libraries:
         keeps_frames: bool = False,
     ) -> None:
         self.libraries: list[Library] = []
-        self.demangle = Demangler()
         self._n_entered = 0
         self._trace = trace
         self._beside = [beside] if beside is not None else []
@@ -86,6 +85,7 @@ class Libraries:
         self._library_of: dict[tuple[str, str], Library] = {}
         self._debug_files = context.debug_files(trace.report)
         self._answers = beside.answers if beside is not None else MACHINE
+        self.demangle = demangler_for(self._answers, trace.report)
         self._keeps_frames = keeps_frames
         self._files = RecordedFiles(trace.report, context.sysroots, context.folders, context.limit, unchanged_since)
 

@@ -12,11 +12,14 @@ import importlib
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from traceferry.common.report import Report
+from traceferry.files.answers import Answers, checked
 from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.rust import rust_name
 
@@ -54,11 +57,14 @@ SHOWN = 100
 class Demangler:
     """Demangles names, each once.
 
-    kept: names that stay as they are in the file, because they would become too long, or cannot be demangled within
-    limits; unread: those that another library might read, which is not installed.
+    known: names that another library demangled where a pack was made; kept: names that stay as they are in the file,
+    because they would become too long, or cannot be demangled within limits; unread: those that another library might
+    read, which is not installed; read: those that it read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.read: dict[str, str] = {}
+        self._known = known
         self.kept: list[str] = []
         self.unread: list[str] = []
         self._shown: dict[str, str] = {}
@@ -100,10 +106,14 @@ class Demangler:
 
     def _by_other_library(self, name: str) -> str:
         """Returns a name of Swift or D, or one of C++ that LLVM's demangler refuses, demangled if that is possible."""
+        if name in self._known:
+            return self._known[name]
         read = other_demangler()
         if read is None:
             self.unread.append(name)
-        return read(name) if read is not None and len(name) <= OWN_NAME else name
+            return name
+        self.read[name] = read(name) if len(name) <= OWN_NAME else name
+        return self.read[name]
 
     def _learn_apart(self, names: list[str]) -> None:
         waiting = [name for name in names if len(name) <= MAX_NAME]
@@ -127,6 +137,20 @@ class Demangler:
             self.kept.append(name)
             shown = name
         self._shown[name] = shown
+
+
+def demangler_for(answers: Answers, report: Report) -> Demangler:
+    """Returns what demangles for an input: a pack has the names that another library read where it was made."""
+    made: list[Demangler] = []
+    known = answers.ask(
+        "names of other languages", report, dict[str, str], lambda _: dict(sorted(made[0].read.items())), _texts
+    )
+    made.append(Demangler(known))
+    return made[0]
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {name: checked(shown, str) for name, shown in checked(value, dict).items()}
 
 
 def demangle(name: str) -> str:

@@ -32,7 +32,7 @@ from traceferry.model import (
     TraceBuilder,
     distinct,
 )
-from traceferry.symbolication.demangle import Demangler
+from traceferry.symbolication.demangle import Demangler, demangler_for
 from traceferry.timeline.balance import Raw, RecordedCalls
 from traceferry.timeline.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
 
@@ -70,8 +70,8 @@ def to_trace(
     """Adds the logs, one or several files of one recording, to the trace. objects_of_logs: the binaries of each."""
     for log in logs:
         log.problems.note(trace.report, log.name)
-    for log, of_log in zip(logs, objects_of_logs, strict=True):
-        _assign_frames(trace, log, of_log)
+    for source, log, of_log in zip(sources, logs, objects_of_logs, strict=True):
+        _assign_frames(trace, log, of_log, demangler_for(source.answers, trace.report))
     objects = list({(one.number, one.binary.path): one for of_log in objects_of_logs for one in of_log}.values())
     _keep_files(trace, objects)
     rates = _clock(trace, logs)
@@ -100,8 +100,7 @@ def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:
         trace.library_readers.append(LibraryFiles(files))
 
 
-def _assign_frames(trace: TraceBuilder, log: Log, objects: Sequence[Object]) -> None:
-    demangle = Demangler()
+def _assign_frames(trace: TraceBuilder, log: Log, objects: Sequence[Object], demangle: Demangler) -> None:
     functions = resolve(log.function_ids, objects, demangle)
     demangle.note_kept(trace.report, log.name)
     log.assign(np.array(intern_frames(trace, functions), np.int32), FLAGS_OF_KIND)
