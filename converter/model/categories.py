@@ -31,7 +31,7 @@ GENERATED_COLORS = {"JIT": "purple", "RegExp": "red", "Wrapper": "lightblue"}
 # Why a thread was off the processors.
 BLOCKED, SLEEPING, DISK, PREEMPTION, RUNNABILITY = "Blocked", "Sleeping", "Disk", "Preempted", "Runnable"
 OFF_CPU_COLORS = {
-    BLOCKED: "red", SLEEPING: "darkgrey", DISK: "purple", PREEMPTION: "orange", RUNNABILITY: "lightred",
+    BLOCKED: "red", SLEEPING: "lightblue", DISK: "purple", PREEMPTION: "green", RUNNABILITY: "lightred",
 }  # fmt: skip
 # Categories of what an access to memory has met begin with this.
 MEMORY_LEVEL = "Memory: "

@@ -9,6 +9,7 @@ import numpy as np
 from traceferry.exporters.firefox.meta import Categories
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.model import Array, Table, Trace, index_of
+from traceferry.model.categories import OFF_CPU_COLORS
 from traceferry.timeline.paths import CallPaths
 
 # Frame addresses go through an Int32Array.
@@ -61,7 +62,7 @@ class Stacks:
 
 
 def write_shared(json: JsonWriter, trace: Trace, stacks: Stacks, categories: Categories) -> None:
-    frames, funcs = _with_code(trace, trace.frames), trace.funcs
+    frames, funcs = _with_functions_off_cpu(trace, _with_code(trace, trace.frames))
     has_address = _has_address(trace, frames)
     symbols, symbol_of_frame = _used_symbols(trace, frames, has_address)
     with json.object("shared"):
@@ -186,6 +187,22 @@ def _with_code(trace: Trace, frames: Table) -> Table:
     address[rows], lib[rows] = trace.symbols["address"][symbol], trace.symbols["lib"][symbol]
     symbols[rows] = symbol
     return frames.replaced(address=address, lib=lib, symbol=symbols)
+
+
+def _with_functions_off_cpu(trace: Trace, frames: Table) -> tuple[Table, Table]:
+    """Returns frames and functions, where a function off the processors is another one than where it runs: the viewer
+    makes one call node of one function, and gives it no colour where its frames are of different categories."""
+    names = trace.categories["name"].tolist()
+    is_off = np.array([trace.strings[name] in OFF_CPU_COLORS for name in names] + [False])
+    rows = np.flatnonzero(is_off[frames["category"]] & (frames["func"] >= 0))
+    if len(rows) == 0:
+        return frames, trace.funcs
+    key = frames["func"][rows].astype(np.int64) * len(is_off) + frames["category"][rows]
+    keys, nth = np.unique(key, return_inverse=True)
+    func = frames["func"].copy()
+    func[rows] = len(trace.funcs) + nth
+    of = np.concatenate((np.arange(len(trace.funcs)), keys // len(is_off)))
+    return frames.replaced(func=func), trace.funcs.take(of)
 
 
 def _has_address(trace: Trace, frames: Table) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import access_columns, access_fields, has_accesses
 from traceferry.importers.perf.recording import Event, Recording
+from traceferry.importers.perf.scheduling import TOLD
 from traceferry.importers.perf.tracepoints import Field
 from traceferry.importers.perf.weights import unique_name
 from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table
@@ -35,7 +36,7 @@ def event_markers(
     shown = [
         event
         for event in recording.events
-        if event.tracepoint is not None
+        if (event.tracepoint is not None and event.tracepoint.full_name not in TOLD)
         or (event.sample_type & SampleType.ADDR and (event.index != main or has_accesses(event)))
     ]
     event_of_row = recording.samples.event[rows] if shown else rows

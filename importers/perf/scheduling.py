@@ -34,13 +34,8 @@ from traceferry.model import (
 )
 
 SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
-# How long the thread `pid` had been asleep, or ready, when it stopped to be.
-WAITED = {
-    "sched:sched_stat_sleep": "S", "sched:sched_stat_iowait": "D", "sched:sched_stat_blocked": "D",
-    "sched:sched_stat_wait": "R",
-}  # fmt: skip
-# What is told by the table of scheduling.
-TOLD = (SWITCH, *WAKES, *WAITED)
+# What the table of scheduling tells, and markers would tell again.
+TOLD = (SWITCH, *WAKES)
 CONTEXT_SWITCHES = SOFTWARE_NAMES.index("context-switches")
 # Tracepoints between a thread's switch and the next one's first instruction are of the thread that left.
 OF_SWITCHES = ("sched:sched_switch", "tlb:", "x86_fpu:", "sched:sched_stat_runtime")
