@@ -24,9 +24,9 @@ from traceferry.model.categories import BLOCKED, DISK, PREEMPTION, RUNNABILITY, 
 EVENT = Event("off-CPU", "ns", kind="off-cpu")
 # The function of which samples are where the recording has no stack of the switch.
 NO_STACK = "[no stack at the switch]"
-# The kernel's letters for states of tasks (fs/proc/array.c), as the last words of "the thread was ...".
+# The kernel's letters for states of tasks (fs/proc/array.c), as the end of "the thread was ...".
 REASONS = {
-    "R": "preempted", "R+": "preempted", "S": "sleeping (can be interrupted)", "D": "in uninterruptible sleep (disk)",
+    "R": "preempted", "R+": "preempted", "S": "sleeping", "D": "sleeping for a device",
     "T": "stopped", "t": "traced", "X": "dead", "Z": "a zombie", "P": "parked", "I": "idle",
 }  # fmt: skip
 ENDED = ("X", "Z")

@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.analysis.info.accesses import accesses_json
 from traceferry.analysis.info.branches import branches_json
+from traceferry.analysis.info.waits import waits_json
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.nameless import group_name, grouped_addresses
 from traceferry.analysis.totals.ratios import ratios_of
@@ -87,6 +88,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         "allocations": _allocations(trace, collected.allocations, top),
         "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
         "coverage": _coverage(trace, top),
+        "scheduling": waits_json(trace, collected.waits, top),
         "branches": branches_json(trace, collected.branches, top),
         "accesses": [accesses_json(trace, row, totals, top) for row, totals in collected.accesses.items()],
         "code_objects": len(trace.code),

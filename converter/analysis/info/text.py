@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ CALLERS_SHOWN = 4
 # How managed runtimes name what they put between methods: a reader looks for the method.
 WRAPPER = "(wrapper "
 ADDRESSES_FROM = 1 << 32
+# Functions of the kernel in which every thread leaves its processor.
+SCHEDULER = re.compile(r"_*(?:preempt_)?schedule(?:_\w+)?|io_schedule(?:_\w+)?|finish_task_switch.*")
+KERNEL_SHOWN, USER_SHOWN = 2, 4
 # Columns of events, and of ratios, in the table of functions.
 EVENTS_SHOWN = 6
 
@@ -32,6 +36,7 @@ def as_text(summary: Json, names: Sequence[str] = ()) -> str:
         lines += _process(process)
     lines += _events(summary["events"])
     lines += _functions(summary["functions"], shorts)
+    lines += _scheduling(summary["scheduling"], shorts)
     of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
     lines += _table("jitted code by tier", of_tiers, summary["tiers"])
     lines += _allocations(summary["allocations"], shorts)
@@ -99,6 +104,49 @@ def _counters(counters: list[Json]) -> list[str]:
 
 def _figure(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
+
+
+def _scheduling(scheduling: Json | None, shorts: Shorts) -> list[str]:
+    """Returns the lines of when threads ran and waited."""
+    if scheduling is None:
+        return []
+    states = ("on", "runnable", "blocked", "unknown")
+    columns = [_duration(f"{state}_ns", state if state != "on" else "on a CPU") for state in states]
+    columns = [column for column, state in zip(columns, states, strict=True) if _any(scheduling, f"{state}_ns")]
+
+    def where(row: Json) -> str:
+        # What all switches have in common says nothing.
+        kernel, user = row["stack"][: row["kernel_frames"]], row["stack"][row["kernel_frames"] :]
+        names = [name for name in kernel if not SCHEDULER.fullmatch(name)][:KERNEL_SHOWN] + user[:USER_SHOWN]
+        return " < ".join(shorts.get(name, name) for name in names) or "unknown"
+
+    def waker(row: Json) -> str:
+        return "" if row["waker_tid"] is None else f"{row['waker'] or 'thread'} {row['waker_tid']}"
+
+    lines = _table("time of threads", [*columns, ("thread", _thread)], scheduling["threads"])
+    lines += _table(
+        "longest waits",
+        [
+            _duration("duration_ns", "wait"),
+            _duration("runnable_ns", "for a CPU"),
+            _duration("start_ns", "at"),
+            ("thread", lambda row: f"{row['thread']} {row['tid']}"),
+            ("why", lambda row: str(row["why"])),
+            ("woken by", waker),
+            ("where", where),
+        ],
+        scheduling["longest"],
+    )
+    of_stacks = [_duration("duration_ns", "off CPU"), _number("count", "times"), _number("category"), ("where", where)]
+    return lines + _table("stacks off the CPU", of_stacks, scheduling["stacks"])
+
+
+def _any(scheduling: Json, key: str) -> bool:
+    return any(thread[key] for thread in scheduling["threads"])
+
+
+def _thread(row: Json) -> str:
+    return f"{row['name']} {row['tid']}"
 
 
 def _events(events: Json) -> list[str]:

@@ -12,6 +12,7 @@ from traceferry.analysis.totals.branches import BranchTotals
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
 from traceferry.analysis.totals.trees import Trees
+from traceferry.analysis.totals.waits import WaitTotals
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.timeline.balance import CallTotals
 
@@ -50,6 +51,7 @@ class Collected:
         self.weights = {row: SampleTotals(trace) for row in range(len(trace.events)) if len(trace.events) > 1}
         self.branches = BranchTotals()
         self.accesses = {row: AccessTotals(trace) for row in access_events(trace)}
+        self.waits = WaitTotals()
         self.allocations = AllocationTotals()
         self.markers = MarkerTotals()
         self.processes: list[ProcessCounts] = []
@@ -108,6 +110,7 @@ class Collected:
         self.markers.add(data.markers)
         n_samples = self._add_samples(data.samples)
         self.branches.add(data.branches)
+        self.waits.add(process, thread, data)
         if self.details is not None:
             self.details.add(process, thread, data)
         return {
