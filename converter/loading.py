@@ -170,7 +170,7 @@ def _why_unused(path: str, symbols: Sequence[Source]) -> str:
         return (
             f"it holds no symbols of what was recorded, in {n} file{'s' if n > 1 else ''}"
             if n
-            else "it has no ELF, GSYM or Breakpad file"
+            else "it has no file of symbols"
         )
     from traceferry.symbolication.choose import open_symbols
 
@@ -196,8 +196,10 @@ def _symbol_sources(paths: list[str], limit: Limit) -> list[Source]:
     # What reads symbols takes longer to import than a small recording to convert.
     from traceferry.symbolication.archives import files_of
     from traceferry.symbolication.choose import symbol_files
+    from traceferry.symbolication.other_objects import parts_of
 
-    return [file for path in symbol_files(paths) for file in files_of(open_source(path, limit))]
+    opened = (file for path in symbol_files(paths) for file in files_of(open_source(path, limit)))
+    return [part for file in opened for part in parts_of(file)]
 
 
 # ---------------------------------------------------------------- reading

@@ -376,7 +376,7 @@ MISTAKES = {
     "a time of what has none": (["app.sym", "--at", "1s"], "only a recording's code has a time"),
     "no file": (["none"], "none: cannot be read"),
     "no file to verify with": (["app.sym", "--verify", "none"], "none: cannot be read"),
-    "no symbols": (["notes.txt"], "notes.txt: not a readable ELF, GSYM or Breakpad file"),
+    "no symbols": (["notes.txt"], "notes.txt: not a readable ELF, GSYM, Breakpad, Mach-O, PE or PDB file"),
     "no symbols to verify with": (["app.sym", "--verify", "notes.txt"], "notes.txt: not a readable ELF"),
     "a recording without code": (["app.xray"], "app.xray: the recording has no jitted code"),
     "a damaged file": (["cut.gsym"], "the data ends before its sections"),

@@ -243,9 +243,9 @@ def test_files_that_gave_nothing_are_named(put: Put, tmp_path: Path) -> None:
     trace = traceferry.load(dump, symbols=[notes, program, empty])
     unused = next(issue for issue in trace.report if issue.kind == "symbols_unused")
     assert unused.details == (
-        f"{notes}: not a readable ELF, GSYM or Breakpad file",
+        f"{notes}: not a readable ELF, GSYM, Breakpad, Mach-O, PE or PDB file",
         f"{program}: nothing that was recorded is of its build, which is unknown",
-        f"{empty}: it has no ELF, GSYM or Breakpad file",
+        f"{empty}: it has no file of symbols",
     )
 
 
@@ -260,7 +260,7 @@ def test_compare_names_what_gave_nothing_to_any_recording(put: Put, capsys: pyte
     words = ["compare", base, new, "--symbols", folder, "--new-symbols", symbols]
     assert cli.main([str(word) for word in words]) == 0
     said = capsys.readouterr().err
-    assert f"{folder}: it has no ELF, GSYM or Breakpad file [symbols_unused, 1 times]" in said
+    assert f"{folder}: it has no file of symbols [symbols_unused, 1 times]" in said
     assert str(symbols) not in said
 
 
@@ -270,7 +270,7 @@ def test_aggregate_names_files_that_are_no_symbols(put: Put, capfd: pytest.Captu
     notes, program = put("notes.txt", b"text"), put("app", PROGRAM)
     _print_unreadable([str(notes), str(program)])
     said = capfd.readouterr().err
-    assert f"{notes}: not a readable ELF, GSYM or Breakpad file" in said
+    assert f"{notes}: not a readable ELF, GSYM, Breakpad, Mach-O, PE or PDB file" in said
     assert str(program) not in said
 
 

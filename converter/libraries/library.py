@@ -46,8 +46,8 @@ class Library:
     not the recorded one, or ""; row: of the trace's libs, -1 until it is entered; category: of its code; n_asked,
     n_nameless: how many addresses were looked up, and at how many of them nothing was found; keeps: whether `asked`
     keeps these (uint64, as `addresses` says), and `unwound` those in stacks (uint64, as linked); is_jitted_object:
-    whether a tool made the file of a JIT compiler's code; not_called: those of functions that only their instructions
-    tell."""
+    whether a tool made the file of a JIT compiler's code; is_by_offset: whether offsets in the file are looked up, not
+    addresses; not_called: those of functions that only their instructions tell."""
 
     number: int
     name: str
@@ -62,6 +62,7 @@ class Library:
     n_nameless: int = 0
     keeps: bool = False
     is_jitted_object: bool = False
+    is_by_offset: bool = True
     asked: list[Array] = field(default_factory=list)
     unwound: list[Array] = field(default_factory=list)
     not_called: set[int] = field(default_factory=set)
@@ -92,6 +93,7 @@ class Library:
 
     def names(self, addresses: Array, demangle: Demangler) -> list[Found]:
         """Returns what is found at addresses (uint64) relative to the lowest that is loaded, as `found_at` does."""
+        self.is_by_offset = False
         return self._names(addresses.copy(), addresses < MAX_OFFSET, demangle)
 
     def _names(self, addresses: Array, loaded: Array, demangle: Demangler) -> list[Found]:

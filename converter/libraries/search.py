@@ -61,6 +61,16 @@ def _names_elsewhere(library: Library) -> tuple[str, str]:
     return link.name if link is not None else "", debug_package(library.symbols.path) if is_wanted else ""
 
 
+def _is_program(symbols: Symbols) -> bool:
+    """Whether it is a program or a library itself, and not a file made to name its functions."""
+    from traceferry.symbolication.elf import ElfSymbols
+    from traceferry.symbolication.other_objects import OtherObject
+
+    if isinstance(symbols, OtherObject):
+        return not symbols.has_lines
+    return isinstance(symbols, ElfSymbols) and not symbols.binary.is_debug_file
+
+
 class Libraries:
     """The libraries of an input, each once. beside: the input's file, beside which symbols may be; unchanged_since: see
     RecordedFiles; keeps_frames: whether a pack has the call-frame information of all of them, to unwind stacks."""
@@ -125,7 +135,7 @@ class Libraries:
             symbols = library.symbols
             if symbols is not None:
                 note_use(self._trace.report, library.name, symbols, library.binary)
-                by_offset = int(library.binary is None)
+                by_offset = int(library.binary is None and library.is_by_offset)
                 self._trace.report.note("symbols_by_offset", by_offset, where=symbols.path, detail=symbols.name)
             if library.n_nameless and not library.differs and not library.is_jitted_object:
                 self._note_nameless(library)
@@ -288,10 +298,8 @@ class Libraries:
         if not opened:
             return None
         from traceferry.symbolication.choose import SymbolIndex
-        from traceferry.symbolication.elf import ElfSymbols
 
-        of_binaries = sorted(opened, key=lambda one: isinstance(one, ElfSymbols) and not one.binary.is_debug_file)
-        return SymbolIndex(of_binaries)
+        return SymbolIndex(sorted(opened, key=_is_program))
 
     def _opened(self, source: Source, kind: str = "", recorded: str = "") -> Symbols | None:
         """Returns None for a file that cannot be read, which is reported as of this kind. recorded: the path of the

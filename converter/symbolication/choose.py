@@ -23,7 +23,8 @@ ELF_MAGIC = b"\x7fELF"
 GSYM_MAGICS = (b"MYSG", b"GSYM")
 BREAKPAD_MAGIC = b"MODULE "
 MAGICS = (ELF_MAGIC, *GSYM_MAGICS, BREAKPAD_MAGIC)
-LONGEST_MAGIC = max(len(magic) for magic in MAGICS)
+# More than the longest takes.
+LONGEST_MAGIC = 32
 # Folders of debug files have such a folder, with files by build id.
 BUILD_IDS = ".build-id"
 # In a folder of symbols: those that are recognised, and all others.
@@ -52,7 +53,7 @@ Chosen = TypeVar("Chosen", bound=Identified)
 
 
 def open_symbols(source: Source, linked: LinkedFiles | None = None) -> Symbols:
-    """Raises FormatError for a file that is neither ELF, GSYM nor Breakpad, or a header that cannot be read. linked:
+    """Raises FormatError for a file that is none of these, or a header that cannot be read. linked:
     finds the files to which parts of its debug information were moved."""
     head = bytes(source.data[:LONGEST_MAGIC])
     if head.startswith(ELF_MAGIC):
@@ -69,7 +70,11 @@ def open_symbols(source: Source, linked: LinkedFiles | None = None) -> Symbols:
         from traceferry.symbolication.breakpad.reader import Breakpad
 
         return Breakpad(source)
-    raise FormatError("not a readable ELF, GSYM or Breakpad file", 0, path=source.path)
+    from traceferry.symbolication.other_objects import OtherObject, is_other_object
+
+    if is_other_object(head):
+        return OtherObject(source)
+    raise FormatError("not a readable ELF, GSYM, Breakpad, Mach-O, PE or PDB file", 0, path=source.path)
 
 
 def symbol_files(paths: Iterable[str]) -> list[str]:
@@ -98,11 +103,14 @@ def files_in_folder(folder: str) -> list[str]:
 
 
 def _begins_as_symbols(file: Path) -> bool:
+    from traceferry.symbolication.other_objects import is_other_object
+
     try:
         with open_regular(str(file)) as opened:
-            return opened.read(LONGEST_MAGIC).startswith(MAGICS)
+            head = opened.read(LONGEST_MAGIC)
     except OSError:
         return False
+    return head.startswith(MAGICS) or is_other_object(head)
 
 
 def completes_others(binary: Binary) -> bool:

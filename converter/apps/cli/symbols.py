@@ -35,7 +35,7 @@ def add_to(symbols: argparse.ArgumentParser) -> None:
     )
     symbols.add_argument(
         "source", metavar="SOURCE",
-        help="an ELF, GSYM or Breakpad file, or a recording of jitted code, or its pack",
+        help="an ELF, GSYM, Breakpad, Mach-O, PE or PDB file, or a recording of jitted code, or its pack",
     )  # fmt: skip
     symbols.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
     symbols.add_argument(
