@@ -248,10 +248,10 @@ def _marker_rows(
     categories: Categories,
 ) -> Iterator[list[Any]]:  # fmt: skip
     for columns in markers_of(trace, thread, data, schemas, strings, backtraces):
-        name, category = strings.intern(columns.name), categories.of_markers(*columns.category)
+        names, category = columns.name_rows(strings).tolist(), categories.of_markers(*columns.category)
         is_interval = bool(columns.dur.any())
         phase = INTERVAL if is_interval else INSTANT
         starts = (columns.ts - trace.start_ts) / 1e6
         ends = starts + columns.dur / 1e6
-        for start, end, row in zip(starts.tolist(), ends.tolist(), columns.data, strict=True):
+        for name, start, end, row in zip(names, starts.tolist(), ends.tolist(), columns.data, strict=True):
             yield [name, start, end if is_interval else None, phase, category, row]

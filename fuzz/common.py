@@ -191,6 +191,7 @@ def _outcome(importer: ImporterModule, data: bytes) -> tuple[str, list[bytes]]:
     from traceferry.common.errors import FormatError
     from traceferry.files.output import Output
     from traceferry.files.source import Source
+    from traceferry.model import TraceBuilder
     from traceferry.model.laws import check
     from traceferry.reading import ImportContext
     from traceferry.registry import exporter_named

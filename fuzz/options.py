@@ -77,7 +77,8 @@ def narrowed(trace: Trace, choice: int) -> str:
     assert not broken, broken
     sink = io.BytesIO()
     out = Output(sink, gzip=False)
-    exporter_named(NARROWED_OUTPUTS[(choice >> 3) % len(NARROWED_OUTPUTS)]).writer()(trace, out, lambda _: None)
+    write = exporter_named(NARROWED_OUTPUTS[(choice >> 3) % len(NARROWED_OUTPUTS)]).writer()
+    write(trace.opened(), out, lambda _: None)
     out.finish()
     return hashlib.sha256(sink.getvalue()).hexdigest()
 

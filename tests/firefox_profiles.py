@@ -231,8 +231,9 @@ def func_path(trace: Trace, stack: int) -> tuple[str, ...]:
 
 def totals(trace: Trace) -> dict[str, Any]:
     """What has to be equal in two versions of a profile: by thread, weights and CPU time of call paths, markers with
-    their fields, counters and allocations."""
+    their fields, counters and allocations; times from the start on."""
     made: dict[str, Any] = {}
+    start = trace.start_ts
     for nth, (process, thread) in enumerate(trace.threads):
         data = thread.load(trace)
         inside = data.trace
@@ -240,7 +241,7 @@ def totals(trace: Trace) -> dict[str, Any]:
         for table in (data.samples, *data.other_samples.values()):
             rows = zip(*(table[name].tolist() for name in ("ts", "stack", "weight", "cpu_ns")), strict=True)
             for ts, stack, weight, cpu in rows:
-                paths[ts, func_path(inside, stack), weight, cpu] += 1
+                paths[ts - start, func_path(inside, stack), weight, cpu] += 1
         markers: Counter[Any] = Counter()
         for kind, table in data.markers.items():
             keys = sorted(field.key for field in kind.fields)
@@ -249,12 +250,17 @@ def totals(trace: Trace) -> dict[str, Any]:
                 shown = tuple(
                     (key, str(value)) for key, value in zip(keys, fields, strict=True) if value not in ("", 0)
                 )
-                markers[kind.name, ts, dur, shown] += 1
-        allocated = [tuple(row) for row in zip(*(data.allocations[c].tolist() for c in ("ts", "size")), strict=True)]
+                markers[kind.name, ts - start, dur, shown] += 1
+        allocated = [
+            tuple(row) for row in zip(*(data.allocations[c].tolist() for c in ("size", "object")), strict=True)
+        ]
         made[f"{nth} {process.pid} {thread.name}"] = (paths, markers, allocated)
     for process in trace.processes:
         for counter in process.counters:
-            made[f"{process.pid} {counter.name}"] = [counter.values["ts"].tolist(), counter.values["value"].tolist()]
+            made[f"{process.pid} {counter.name}"] = [
+                (counter.values["ts"] - start).tolist(),
+                counter.values["value"].tolist(),
+            ]
     return made
 
 

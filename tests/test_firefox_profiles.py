@@ -13,11 +13,11 @@ from typing import Any
 
 import firefox_profiles as made
 import pytest
-from conftest import cuts, examples
+from conftest import REPO, cuts, examples
 from firefox_profiles import loaded, path_of, profile, totals, written
 from hypothesis import given
 from hypothesis import strategies as st
-from support import all_calls, load_checked, report_of
+from support import all_calls, calls_of, load_checked, report_of
 
 import traceferry
 from traceferry import FormatError, LoadOptions
@@ -129,7 +129,7 @@ def test_markers_are_paired_by_name_last_in_first_out(tmp_path: Path) -> None:
     assert of["Wait"]["dur"].tolist() == [3_000_000, 2_000_000]
     assert of["Wait"]["n"].tolist() == [1, 3]
     assert of["Wait"]["why"].tolist() == ["x", '{"a":[1]}']
-    assert of["Marker"]["name"].tolist() == ["Text"]
+    assert of["Marker"]["marker_name"].tolist() == ["Text"]
     assert report_of(trace) == {"markers_open": 1}
 
 
@@ -191,7 +191,7 @@ def test_a_gecko_profile_and_its_wrapper(tmp_path: Path) -> None:
     # A caller has the address of its call, which is before the one to which it returns.
     assert sorted(trace.frames["address"][trace.frames["lib"] >= 0].tolist()) == [0x333, 0x334]
     (of,) = data.markers.values()
-    assert (of["ts"].tolist(), of["dur"].tolist(), of["name"].tolist()) == ([1_000_000], [1_000_000], ["Wait"])
+    assert (of["ts"].tolist(), of["dur"].tolist(), of["marker_name"].tolist()) == ([1_000_000], [1_000_000], ["Wait"])
     assert made.func_path(trace, int(of["stack"][0])) == ("(root)", "xul+0x334")
     wrapped = loaded({"label": "a", "profile": made.gecko(), "version": 2}, tmp_path)
     assert totals(wrapped) == totals(trace)
@@ -489,3 +489,53 @@ def test_profiles_are_converted(suffix: str, tmp_path: Path) -> None:
     source, target = written(profile(n_threads=2), tmp_path / "p.json"), tmp_path / f"out{suffix}"
     traceferry.convert(source, target)
     assert target.stat().st_size > 1000
+
+
+# ---------------------------------------------------------------- back again
+
+
+def written_again(trace: Trace, folder: Path) -> Trace:
+    """The trace of the profile that is written of another; the input's name is the same."""
+    folder.mkdir()
+    traceferry.save(trace, folder / "again.json")
+    return load_checked(folder / "again.json")
+
+
+@pytest.mark.parametrize("entry", made.entries("firefox", "gecko"), ids=lambda entry: entry["file"])
+def test_profiles_of_others_come_back_as_they_were_written(entry: dict[str, Any], tmp_path: Path) -> None:
+    first = load_checked(path_of(entry))
+    second = written_again(first, tmp_path / "2")
+    third = written_again(second, tmp_path / "3")
+    written_again(third, tmp_path / "4")
+    assert totals(second) == totals(first)
+    assert (tmp_path / "4" / "again.json").read_bytes() == (tmp_path / "3" / "again.json").read_bytes()
+
+
+RECORDINGS = ["jit/php82/perf.data.zst", "jit/wasmtime/perf.data.zst", "jit/java17/perf.data.zst",
+              "xray/clang-19/basic-c19-pie-recurse.xray", "xray/clang-19/fdr-c19-pie-pool-tsc.xray"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_our_own_profiles_come_back(name: str, tmp_path: Path) -> None:
+    trace = load_checked(REPO / "fixtures" / name)
+    again = written_again(trace, tmp_path / "2")
+    assert contents(again) == contents(trace)
+
+
+def contents(trace: Trace) -> dict[Any, Any]:
+    """By thread: lifetime, samples by call path, time in functions, allocations."""
+    found: dict[Any, Any] = {}
+    for process, thread in trace.threads:
+        data = thread.load(trace)
+        samples: Counter[Any] = Counter()
+        for table in (data.samples, *data.other_samples.values()):
+            columns = (table[column].tolist() for column in ("stack", "cpu_ns"))
+            for stack, cpu in zip(*columns, strict=True):
+                samples[made.func_path(data.trace, stack), cpu] += 1
+        times: Counter[str] = Counter()
+        for call in calls_of(data.trace, data):
+            times[call.name] += call.end - call.start
+        number = "" if thread.sample_unit else thread.tid
+        life = thread.start_ts - trace.start_ts, thread.end_ts - trace.start_ts
+        found[process.pid, number, thread.name] = (life, samples, +times, len(data.allocations))
+    return found

@@ -27,6 +27,7 @@ from traceferry.model.schema import HEAP_TABLES as HEAP_TABLES
 from traceferry.model.schema import LIBS as LIBS
 from traceferry.model.schema import MARKER_COLORS as MARKER_COLORS
 from traceferry.model.schema import MARKER_COLUMNS as MARKER_COLUMNS
+from traceferry.model.schema import OWN_NAME as OWN_NAME
 from traceferry.model.schema import PREEMPTED as PREEMPTED
 from traceferry.model.schema import RUNNABLE as RUNNABLE
 from traceferry.model.schema import RUNNING as RUNNING

@@ -343,6 +343,10 @@ class MarkerField(NamedTuple):
     optional: bool = False
 
 
+# The key of the field of a type whose markers have names of their own beside it, as in the Firefox Profiler; it is in
+# MarkerType.named_by, too.
+OWN_NAME = "marker_name"
+
 # What markers of ours are about, each with one of the Firefox Profiler's colour names.
 MARKER_COLORS: dict[str, str] = {
     "GC": "orange", "JIT": "purple", "Locks": "magenta", "Exceptions": "red", "Loader": "yellow", "I/O": "lightblue",

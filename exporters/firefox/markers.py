@@ -6,7 +6,7 @@ Facts: src/types/markers.ts and docs-developer/markers.md of the Firefox Profile
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice, repeat
 from typing import Any, Protocol
@@ -17,11 +17,13 @@ from traceferry.model import (
     FIELD_DTYPES,
     LEAVE,
     MARKER_COLORS,
+    OWN_NAME,
     RUNNABLE,
     RUNNING,
     WAITING,
     Array,
     FieldFormat,
+    MarkerField,
     MarkerType,
     Table,
     Thread,
@@ -72,13 +74,21 @@ class Backtraces(Protocol):
 @dataclass(frozen=True)
 class MarkerColumns:
     """The markers of one thread and one type: int64 ts and dur in ns, their name, their category with its
-    colour, and each one's data in that order."""
+    colour, and each one's data in that order; names: of each, where they are not all called by the one name."""
 
     ts: Array
     dur: Array
     name: str
     category: tuple[str, str]
     data: Iterator[dict[str, Any]]
+    names: Sequence[str] = ()
+
+    def name_rows(self, strings: StringTable) -> Array:
+        """Returns the text of each one's name, int32."""
+        if not self.names:
+            return np.full(len(self.ts), strings.intern(self.name), np.int32)
+        rows = {name: strings.intern(name) for name in dict.fromkeys(self.names)}
+        return np.array([rows[name] for name in self.names], np.int32)
 
 
 class Schemas:
@@ -241,19 +251,18 @@ def _event_markers(
     trace: Trace, marker_type: MarkerType, table: Table, schemas: Schemas, strings: StringTable, flows: dict[int, int],
     backtraces: Backtraces,
 ) -> MarkerColumns:  # fmt: skip
-    keys = _safe_keys(marker_type)
+    fields = [field for field in marker_type.fields if field.key != OWN_NAME]
+    names = table[OWN_NAME].tolist() if len(fields) < len(marker_type.fields) else ()
+    keys = _safe_keys(fields)
     label = marker_type.label
-    for field, key in zip(marker_type.fields, keys, strict=True):
+    for field, key in zip(fields, keys, strict=True):
         label = label.replace("{" + field.key + "}", "{marker.data." + key + "}")
     category = marker_type.category, marker_type.shown_color
     colored = category != OTHER
     schema = schemas.get(
         marker_type,
         marker_type.name,
-        *(
-            {"key": k, "label": f.label, "format": FORMATS[f.format]}
-            for f, k in zip(marker_type.fields, keys, strict=True)
-        ),
+        *({"key": k, "label": f.label, "format": FORMATS[f.format]} for f, k in zip(fields, keys, strict=True)),
         *([COLOR] if colored else []),
         description=marker_type.doc,
         tooltipLabel=marker_type.name,
@@ -267,13 +276,13 @@ def _event_markers(
         schemas.flow_field(schema)
 
     def rows_data() -> Iterator[dict[str, Any]]:
-        columns = [_values(table[f.key], f.format, trace.start_ts, strings) for f in marker_type.fields]
+        columns = [_values(table[f.key], f.format, trace.start_ts, strings) for f in fields]
         color = graph_color(marker_type.shown_color)
         constant = {"type": schema["name"]} | ({COLOR["key"]: color} if colored else {})
         constants = (repeat(value, len(table)) for value in constant.values())
         names = repeat((*constant, *keys))
         rows: Iterator[dict[str, Any]] = map(dict, map(zip, names, zip(*constants, *columns, strict=True)))
-        if any(f.format == "flow" for f in marker_type.fields):
+        if any(f.format == "flow" for f in fields):
             rows = ({key: value for key, value in row.items() if value is not None} for row in rows)
         if has_flows:
             rows = _with("flow", rows, flow_of_row, flow_of_row)
@@ -281,7 +290,7 @@ def _event_markers(
             rows = _with(backtraces.key, rows, table["stack"].tolist(), backtraces.of(table["stack"], table["ts"]))
         return rows
 
-    return MarkerColumns(table["ts"], table["dur"], marker_type.name, category, rows_data())
+    return MarkerColumns(table["ts"], table["dur"], marker_type.name, category, rows_data(), names)
 
 
 def _with(
@@ -294,9 +303,9 @@ def _with(
         yield row
 
 
-def _safe_keys(marker_type: MarkerType) -> list[str]:
+def _safe_keys(fields: Sequence[MarkerField]) -> list[str]:
     """Returns the fields' keys; those that the viewer takes for something else get an underscore or more."""
-    keys = [field.key for field in marker_type.fields]
+    keys = [field.key for field in fields]
     for i, key in enumerate(keys):
         while keys[i] in RESERVED or keys[i] in keys[:i] or (keys[i] != key and keys[i] in keys[i + 1 :]):
             keys[i] += "_"

@@ -30,6 +30,8 @@ PROCESSED_VERSION = 70
 # Calls are exact: what is drawn of the last sample must not be seen.
 CALLS_INTERVAL_MS = 0.001
 DEFAULT_INTERVAL_MS = 1.0
+# Tells readers of the profile who wrote it, beside what the recorder was.
+WRITER = {"label": "traceferry", "entries": [{"label": "writer", "format": "string", "value": "traceferry"}]}
 # Stacks keep their category in a byte.
 MAX_CATEGORIES = 256
 # The viewer's default selection: the busiest threads down to a part of the busiest.
@@ -172,7 +174,7 @@ def meta(
         "profilingEndTime": round(duration / 1e6 + interval, 6),
         "processType": 0,
         "product": ", ".join(dict.fromkeys(p.name for p in trace.processes)) or "traceferry",
-        "importedFrom": ", ".join(dict.fromkeys(f"{i.producer} {i.version}" for i in trace.inputs)),
+        "importedFrom": ", ".join(dict.fromkeys(f"{i.producer} {i.version}".strip() for i in trace.inputs)),
         "stackwalk": int(any(a.samples for a in activities)),
         "symbolicated": True,
         "symbolicationNotSupported": True,
@@ -183,7 +185,7 @@ def meta(
         **_shown_first(trace, activities),
         "categories": categories.list,
         "markerSchema": schemas,
-        "extra": [{"label": "Recording", "entries": _entries(trace)}],
+        "extra": [{"label": "Recording", "entries": _entries(trace)}, WRITER],
     }
     if any(a.cpu_ns >= 0 for a in activities):
         values["sampleUnits"] = {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}

@@ -177,7 +177,8 @@ def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns
     ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - shared.trace.start_ts
     dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
     n_rows = np.array([len(c.ts) for c in columns], np.int64)
-    names = np.repeat(np.array([shared.trace.strings.intern(c.name) for c in columns], np.int32), n_rows)
+    nothing = np.zeros(0, np.int32)
+    names = np.concatenate([nothing, *(c.name_rows(shared.trace.strings) for c in columns)])
     category = np.repeat(np.array([shared.categories.of_markers(*c.category) for c in columns], np.int32), n_rows)
     is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
     with json.table("markers", len(ts)):

@@ -30,6 +30,18 @@ ATTRIBUTES = {
 MAX_LENGTH = 1 << 14
 
 
+# Of what this project writes into such profiles, what is no attribute.
+WRITER = "traceferry"
+OF_WRITER = ("inputs", "clock", "samples count")
+
+
+def is_ours(meta: Mapping[str, Any]) -> bool:
+    """Whether this project wrote the profile."""
+    extra = meta.get("extra")
+    groups = extra if isinstance(extra, list) else []
+    return any(isinstance(group, dict) and group.get("label") == WRITER for group in groups)
+
+
 def producer_of(meta: Mapping[str, Any]) -> str:
     """Returns who wrote the profile, as far as it tells."""
     names = (meta.get("importedFrom"), meta.get("product"))
@@ -42,15 +54,16 @@ def attributes_of(meta: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _entries(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key, name in ATTRIBUTES.items():
+    ours = is_ours(meta)
+    for key, name in () if ours else ATTRIBUTES.items():
         if text := _text(meta.get(key)):
             yield name, text
     extra = meta.get("extra")
     for group in extra if isinstance(extra, list) else []:
-        entries = group.get("entries") if isinstance(group, dict) else None
+        entries = group.get("entries") if isinstance(group, dict) and group.get("label") != WRITER else None
         for entry in entries if isinstance(entries, list) else []:
             label, value = (entry.get(key) if isinstance(entry, dict) else None for key in ("label", "value"))
-            if isinstance(label, str) and label and (text := _text(value)):
+            if isinstance(label, str) and label and not (ours and label in OF_WRITER) and (text := _text(value)):
                 yield label, text
 
 

@@ -57,12 +57,14 @@ class Categories:
     def _row(self, category: int, subcategory: int) -> tuple[int, int]:
         key = category, subcategory
         if key not in self._rows:
-            tier = -1
-            varieties = self._within[category]
+            whole, color, varieties = self.names[category], self.colors[category], self._within[category]
             name = varieties[subcategory] if 0 <= subcategory < len(varieties) else ""
-            if TIER.fullmatch(name):
-                tier = self.tier(name, self.names[category], self.colors[category])
-            self._rows[key] = self._trace.add_category(self.names[category], self.colors[category]), tier
+            row = self._trace.add_category(whole, color)
+            if TIER.fullmatch(name) or (TIER.fullmatch(whole) and name in ("", OTHER)):
+                self._rows[key] = row, self.tier(name if TIER.fullmatch(name) else whole, whole, color)
+            else:
+                is_part = name not in ("", OTHER, whole)
+                self._rows[key] = self._trace.add_category(name, color, row) if is_part else row, -1
         return self._rows[key]
 
     def tier(self, name: str, family: str = "", color: str = TIER_COLOR) -> int:

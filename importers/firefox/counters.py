@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,18 @@ from traceferry.model import COUNTER_VALUES, Array, Counter, Table
 
 SUMS, MEMORY, BYTES = "line-accumulated", "Memory", "bytes"
 MAX_GROUPS = 64
+
+
+# This project's profiles begin each counter with a 0, so much earlier, and end it with its last value.
+LEAD_NS = 1000
+
+
+def without_lead(counter: Counter) -> Counter:
+    """Returns a counter of a profile of this project with the values that the recording had."""
+    ts, value = counter.values["ts"], counter.values["value"]
+    first = int(len(ts) > 1 and value[0] == 0 and ts[1] - ts[0] <= LEAD_NS)
+    last = len(ts) - int(len(ts) > first + 1 and value[-1] == value[-2])
+    return replace(counter, values=counter.values.take(slice(first, last)))
 
 
 def read_counters(counter: dict[str, Any], path: str, times: Times, bad: BadRows) -> list[Counter]:

@@ -11,10 +11,10 @@ import numpy as np
 from traceferry import model
 from traceferry.common.shown_text import encodable
 from traceferry.importers.firefox import allocations, markers, samples
-from traceferry.importers.firefox.attributes import attributes_of, producer_of
+from traceferry.importers.firefox.attributes import attributes_of, is_ours, producer_of
 from traceferry.importers.firefox.categories import Categories
 from traceferry.importers.firefox.columns import BadRows, text_of
-from traceferry.importers.firefox.counters import read_counters
+from traceferry.importers.firefox.counters import read_counters, without_lead
 from traceferry.importers.firefox.decode import Profile
 from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
@@ -33,6 +33,9 @@ PAUSED = model.MarkerType(
     label="{reason}",
     group_by=("reason",),
 )
+# What our own profiles have beside the fields of markers.
+OUR_COLOR = ("color",)
+SIZES, SAMPLED = " sizes", " (samples)"
 LEFT_OUT = ("comparison", "merged")
 
 
@@ -45,7 +48,8 @@ def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder, context: Im
 class _Survey(NamedTuple):
     """The facts of a thread that are kept without its tables. number: in the profile; part: of the process; stacks: the
     trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
-    first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples."""
+    first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; sampled:
+    the one with its samples, where it has calls, too."""
 
     number: int
     part: Part
@@ -57,6 +61,7 @@ class _Survey(NamedTuple):
     n_records: int
     unit: str
     event: int
+    sampled: tuple[_Survey, ...] = ()
 
 
 class _Profile:
@@ -70,7 +75,8 @@ class _Profile:
         names = None if profile.meta.get("symbolicated") is True else Names(trace, context, profile.source)
         self.facts = Facts(trace, profile.version, profile.is_gecko, self.categories, self.bad, names, set())
         listed = list(zip(self.categories.names, self.categories.colors, strict=True))
-        self.types = MarkerTypes(profile.meta.get("markerSchema"), listed)
+        self.is_ours = is_ours(profile.meta)
+        self.types = MarkerTypes(profile.meta.get("markerSchema"), listed, OUR_COLOR if self.is_ours else ())
         self.shared_texts = texts_of(profile.shared)
         self.shared_stacks = self._shared_stacks()
         self.bounds = (0, 0)
@@ -82,7 +88,7 @@ class _Profile:
     def add(self) -> None:
         """Adds the processes with their threads, and what the report says."""
         trace, profile = self.trace, self.profile
-        version = f"{'Gecko' if profile.is_gecko else 'processed'} {profile.version or _gecko_version(profile)}"
+        version = "" if self.is_ours else f"{'Gecko' if profile.is_gecko else 'processed'} {profile.version or _gecko_version(profile)}"
         trace.inputs.append(
             model.Input(encodable(profile.source.name), "firefox", version, encodable(producer_of(profile.meta)))
         )
@@ -194,6 +200,8 @@ class _Profile:
             spans += [(int(ts[0]), int(ts[-1]))] if len(ts) else []
         meta = self.profile.meta
         given = [self.times.one(meta.get(name)) for name in ("profilingStartTime", "profilingEndTime")]
+        if self.is_ours and given[1] is not None:
+            given[1] -= samples.interval_ns(meta)  # which the last sample lasts in the viewer
         if given[0] is not None and given[1] is not None and given[0] < given[1]:
             spans.append((given[0], given[1]))
         if not spans:
@@ -205,6 +213,7 @@ class _Profile:
         for nth, (part, counter) in enumerate(self.profile.counters):
             if isinstance(counter, dict):
                 made = read_counters(counter, f"counters[{nth}]", self._times(part), self.bad)
+                made = [without_lead(one) for one in made] if self.is_ours else made
                 found += [(str(counter.get("pid")), one) for one in made]
         return found
 
@@ -215,7 +224,9 @@ class _Profile:
         for survey in surveys:
             number = survey.number if survey.head.get("pid") is None else ""
             key = str(survey.head.get("pid")) if number == "" else f"{id(survey.part)} {survey.part.shift_ms}"
-            groups.setdefault(key, []).append(survey)
+            groups.setdefault(key.removesuffix(SIZES) if self.is_ours else key, []).append(survey)
+        if self.is_ours:
+            groups = {key: _joined(mine) for key, mine in groups.items()}
         pids = Numbers({process.pid for process in self.trace.processes})
         known = {number_of(mine[0].head.get("pid")) for mine in groups.values()}
         pids.taken |= {number for number in known if number is not None}
@@ -262,7 +273,7 @@ class _Profile:
     def _thread(self, survey: _Survey, tid: int, start: int, end: int) -> model.Thread:
         name, wanted = survey.head.get("name"), survey.head.get("tid")
         shown = text_of(name) or f"thread {tid}"
-        if isinstance(wanted, str) and number_of(wanted) is None:
+        if isinstance(wanted, str) and number_of(wanted) is None and not self.is_ours:
             shown = f"{shown} ({wanted})"
         return model.Thread(
             tid, shown, self._is_main(survey), start, end, partial(self._load, survey), survey.n_records,
@@ -283,6 +294,10 @@ class _Profile:
     def _load(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
         members, path = self.profile.thread(survey.number), self.profile.threads[survey.number].path
         data, stacks = model.ThreadData(), survey.stacks
+        for sampled in survey.sampled:
+            part = self._load(sampled, trace)
+            data.samples, data.other_samples = part.samples, part.other_samples
+        members = self.profile.thread(survey.number)
         rows = self._sample_rows(members, path, stacks, survey.part)
         if rows.are_calls:
             data.calls = samples.calls_of(trace, rows, stacks.sampled)
@@ -345,6 +360,20 @@ class _Profile:
         report.note("calls_joined", self.n_joined, where=path)
         n = self.types.n_other_categories
         report.note("members_not_read", n, where=f"{path} categories", detail="categories of single markers")
+
+
+def _joined(mine: Sequence[_Survey]) -> list[_Survey]:
+    """Returns the threads of a process with those that have only the samples of another in that one."""
+    of = {(str(one.head.get("tid")), f"{one.head.get('name')}{SAMPLED}"): nth for nth, one in enumerate(mine)}
+    found, gone = list(mine), set[int]()
+    for nth, one in enumerate(mine):
+        calls = of.get((str(one.head.get("tid")), str(one.head.get("name"))))
+        if calls is not None and calls != nth:
+            spans = [survey.span for survey in (found[calls], one) if survey.span is not None]
+            span = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None
+            found[calls] = found[calls]._replace(sampled=(one,), span=span)
+            gone.add(nth)
+    return [one for nth, one in enumerate(found) if nth not in gone]
 
 
 def _reach(process: model.Process, start_ts: int, end_ts: int) -> None:

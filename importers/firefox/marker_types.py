@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import orjson
 
-from traceferry.importers.firefox.columns import BadRows, text_of
+from traceferry.importers.firefox.columns import BadRows, Columns, text_of
 from traceferry.importers.firefox.markers import PICTURE_SIZE, TIMES, Rows
 from traceferry.importers.firefox.times import Times
-from traceferry.model import MARKER_COLORS, MARKER_COLUMNS, Array, FieldFormat, MarkerField, MarkerType, Table
+from traceferry.model import (
+    FIELD_DTYPES,
+    MARKER_COLORS,
+    MARKER_COLUMNS,
+    OWN_NAME,
+    Array,
+    FieldFormat,
+    MarkerField,
+    MarkerType,
+    Table,
+)
 
 # Members of a marker's data that are no fields; of these, the ones that are lost.
 NOT_FIELDS = {"type", "cause", "innerWindowID", *TIMES}
@@ -22,15 +32,16 @@ LOST = ("innerWindowID",)
 STRING_INDEX = ("unique-string", "flow-id", "terminating-flow-id")
 FLOWS = ("flow-id", "terminating-flow-id")
 TEXT: FieldFormat = "text"
+JSON: FieldFormat = "json"
 OF_SCHEMA: dict[str, FieldFormat] = {
-    "url": TEXT, "file-path": TEXT, "sanitized-string": TEXT, "string": TEXT, "unique-string": TEXT,
-    "duration": "duration", "time": "duration", "milliseconds": "duration", "seconds": "duration",
+    "url": "url", "file-path": "path", "sanitized-string": TEXT, "string": TEXT, "unique-string": TEXT,
+    "duration": "duration", "time": "time", "milliseconds": "duration", "seconds": "duration",
     "microseconds": "duration", "nanoseconds": "duration", "bytes": "bytes", "integer": "integer",
-    "hexadecimal": "hex", "pid": TEXT, "tid": TEXT,
+    "hexadecimal": "hex", "pid": TEXT, "tid": TEXT, "decimal": "decimal", "percentage": "percentage", "list": JSON,
+    "table": JSON,
 }  # fmt: skip
 NS_OF = {"duration": 1e6, "time": 1e6, "milliseconds": 1e6, "seconds": 1e9, "microseconds": 1e3, "nanoseconds": 1.0}
 LABEL_FIELD = re.compile(r"\{marker\.data\.([^{}.]+)\}")
-NAME = "name"
 MAX_TEXT = 1 << 16
 
 
@@ -56,9 +67,11 @@ class _Column:
 
 
 class MarkerTypes:
-    """The marker types of a profile: `survey` all threads, then `tables` makes those of one."""
+    """The marker types of a profile: `survey` all threads, then `tables` makes those of one. not_fields: further
+    members of the data that are none."""
 
-    def __init__(self, schemas: Any, categories: list[tuple[str, str]]) -> None:
+    def __init__(self, schemas: Any, categories: list[tuple[str, str]], not_fields: Sequence[str] = ()) -> None:
+        self._not_fields = NOT_FIELDS.union(not_fields)
         listed = schemas if isinstance(schemas, list) else []
         self._schemas = {one["name"]: one for one in listed if isinstance(one, dict) and _is_text(one.get("name"))}
         self._forms = {name: _forms(schema) for name, schema in self._schemas.items()}
@@ -81,7 +94,7 @@ class MarkerTypes:
             data = [rows.data[row] for row in mine]
             for keys, n in Counter(map(tuple, data)).items():
                 for key in keys:
-                    if key not in NOT_FIELDS:
+                    if key not in self._not_fields:
                         found.keys[key] += n
             for key in found.keys:
                 if key not in forms:
@@ -119,18 +132,20 @@ class MarkerTypes:
             columns.append(_Column(key, form, made))
         named_by = ""
         if found.is_named_apart:
-            named_by = _free(NAME, taken)
+            named_by = _free(OWN_NAME, taken)
             columns.insert(0, _Column("", "", MarkerField(named_by, "Name", TEXT)))
         category, _ = found.categories.most_common(1)[0]
-        name = self._categories[category][0] if 0 <= category < len(self._categories) else "Other"
+        known = 0 <= category < len(self._categories)
+        name, color = self._categories[category] if known else ("Other", "grey")
         doc = schema.get("description")
         return (
             MarkerType(
                 kind, text_of(doc), tuple(column.made for column in columns),
                 label=_label(schema, {column.key: column.made.key for column in columns}),
                 group_by=(named_by,) if named_by else (),
-                category=name if name in MARKER_COLORS else "Other",
+                category=name,
                 named_by=named_by,
+                color=color if MARKER_COLORS.get(name) != color else "",
             ),
             columns,
         )  # fmt: skip
@@ -155,7 +170,8 @@ class MarkerTypes:
             for column in columns:
                 if column.key:
                     cells = [one.get(column.key) for one in data]
-                    values[column.made.key] = _converted(column, cells, texts, f"markers.data.{column.key}", bad)
+                    path = f"markers.data.{column.key}"
+                    values[column.made.key] = _converted(column, cells, texts, times, path, bad)
                 else:
                     values[column.made.key] = _objects([rows.name[row] for row in mine.tolist()])
             made[marker_type] = Table(marker_type.spec, values)
@@ -218,7 +234,10 @@ def _format(key: str, form: str, kinds: set[type]) -> FieldFormat:
         return "bytes"
     if form:
         return OF_SCHEMA.get(form, TEXT)
-    return "integer" if kinds and kinds <= {int} else TEXT
+    kinds = kinds - {type(None)}
+    if kinds and kinds <= {int, float}:
+        return "integer" if kinds == {int} else "decimal"
+    return JSON if kinds and kinds <= {dict, list} else TEXT
 
 
 def _label(schema: dict[str, Any], keys: dict[str, str]) -> str:
@@ -249,13 +268,20 @@ def _string(value: Any, texts: list[str]) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _converted(column: _Column, cells: list[Any], texts: list[str], path: str, bad: BadRows) -> Array:
+def _converted(column: _Column, cells: list[Any], texts: list[str], times: Times, path: str, bad: BadRows) -> Array:
     """Returns a column in the model's terms; a value of another kind is unknown, and counted."""
     form = column.made.format
-    if form == TEXT:
+    if FIELD_DTYPES[form] == "text":
         if column.form in STRING_INDEX:
             return _objects([_string(cell, texts) for cell in cells])
         return _objects([cell if isinstance(cell, str) else _as_text(cell) for cell in cells])
+    if form in ("decimal", "percentage"):
+        numbers = Columns({"cells": cells}, path, bad).floats("cells", 0)
+        return np.where(np.isfinite(numbers), numbers, 0)
+    if form == "time":
+        found = [times.one(cell) for cell in cells]
+        bad.add(path, sum(one is None and cell is not None for one, cell in zip(found, cells, strict=True)))
+        return np.array([0 if one is None else one for one in found], np.int64)
     if form == "hex":
         return _numbers(cells, _unsigned, np.uint64, path, bad)
     scale = NS_OF.get(column.form, 1.0)

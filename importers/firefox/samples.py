@@ -34,15 +34,16 @@ class Rows(NamedTuple):
     @property
     def are_calls(self) -> bool:
         """Whether each of them lasts until the next one: what it weighs."""
-        if self.unit != NS or not len(self.ts):
+        if self.unit != NS or not len(self.ts) or bool((self.stack < 0).all()):
             return False
-        differs = np.abs(np.diff(self.ts) - self.weight[:-1]) > TOLERANCE_NS
+        # What has no stack weighs nothing, in whatever gap it stands.
+        differs = (np.abs(np.diff(self.ts) - self.weight[:-1]) > TOLERANCE_NS) & (self.stack[:-1] >= 0)
         return bool(np.count_nonzero(differs) <= (1 - EXACT_PART) * len(differs))
 
     @property
     def end_ts(self) -> int:
         """The end of the last one, of calls."""
-        return int(self.ts[-1] + max(int(self.weight[-1]), 0))
+        return int(self.ts[-1] + (max(int(self.weight[-1]), 0) if self.stack[-1] >= 0 else 0))
 
 
 def read_rows(members: dict[str, Any], path: str, n_stacks: int, times: Times, cpu_unit: Any, bad: BadRows) -> Rows:
