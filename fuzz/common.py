@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, cast
 import atheris
 
 if TYPE_CHECKING:
-    from traceferry.model import Trace, TraceBuilder
+    from traceferry.model import Trace
     from traceferry.registry import ImporterModule
     from traceferry.symbolication.interface import Frames, Function, Inline, Symbols
 

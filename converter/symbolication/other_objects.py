@@ -62,9 +62,7 @@ def parts_of(source: Source) -> list[Source]:
         entry = bytes(source.data[at : at + FAT_PART.size])
         begin, size = FAT_PART.unpack(entry) if len(entry) == FAT_PART.size else (0, 0)
         if not size or begin + size > len(source.data):
-            raise FormatError(
-                "a part of a Mach-O file ends beyond it", at, "fat_arch", path=source.path
-            )
+            raise FormatError("a part of a Mach-O file ends beyond it", at, "fat_arch", path=source.path)
         parts.append(Source(source.path, source.data[begin : begin + size], limit=source.limit))
     return parts
 

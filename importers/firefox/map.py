@@ -88,7 +88,7 @@ class _Profile:
     def add(self) -> None:
         """Adds the processes with their threads, and what the report says."""
         trace, profile = self.trace, self.profile
-        version = "" if self.is_ours else f"{'Gecko' if profile.is_gecko else 'processed'} {profile.version or _gecko_version(profile)}"
+        version = "" if self.is_ours else _version(profile)
         trace.inputs.append(
             model.Input(encodable(profile.source.name), "firefox", version, encodable(producer_of(profile.meta)))
         )
@@ -401,6 +401,7 @@ def _n_values(members: Members, name: str) -> int:
     return int(value is not None)
 
 
-def _gecko_version(profile: Profile) -> str:
-    version = profile.meta.get("version")
-    return str(version) if profile.is_gecko else "without a version"
+def _version(profile: Profile) -> str:
+    if profile.is_gecko:
+        return f"Gecko {profile.meta.get('version')}"
+    return f"processed {profile.version or 'without a version'}"
