@@ -122,6 +122,15 @@ def built() -> Iterator[tuple[str, PerfData]]:
             )
             story(point).sample(PID, PID, START + 40, LIB, event=1, fields={"n": 5, "path": "/x"})
             yield f"tracepoint-{tag}", point
+            waits = PerfData(order, mode, start=START).event(sample_type=EVERYTHING, freq=997, flags=FLAGS)
+            waits.tracepoint(print_fmt='{ 1, "S" }, { 2, "D" }', sample_type=EVERYTHING + "|RAW")
+            waits.tracepoint("sched:sched_waking", 98, [("pid_t pid", "i")], "x", sample_type=EVERYTHING + "|RAW")
+            story(waits).comm(PID, 8, "worker", ts=0)
+            for ts, prev, after in ((40, 0, PID), (52, PID, 8), (70, 8, PID), (80, PID, 0), (85, PID, 8)):
+                fields = {"prev_pid": prev, "prev_state": ts % 3, "next_pid": after}
+                waits.sample(PID, prev, START + ts, CODE, [CODE], event=1, fields=fields)
+            waits.sample(PID, 8, START + 60, LIB, event=2, fields={"pid": PID}).lost(2, ts=START + 82)
+            yield f"waits-{tag}", waits.switch(PID, 8, START + 71, out=True).switch(PID, PID, START + 72, out=False)
             raw = PerfData(order, mode, start=START).event(clockid=MONOTONIC_RAW)
             yield f"clock-{tag}", story(raw.feature(CLOCK_DATA=(MONOTONIC, 10**18, START)))
             packed = story(PerfData(order, mode, start=START).event().begin_compressed()).end_compressed([50, 131])

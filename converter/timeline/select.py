@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,8 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
     start_ts = max(start_ts, trace.start_ts)
     stop_ts = max(start_ts, min(end_ts, trace.end_ts + 1, LATEST))
     end_ts = max(start_ts, min(end_ts, trace.end_ts))
-    processes = _changed(trace, lambda _, data: _cut(data, start_ts, stop_ts))
+    off_cpu = {row for row, event in enumerate(trace.events) if event.kind == "off-cpu"}
+    processes = _changed(trace, lambda _, data: _cut(data, start_ts, stop_ts, off_cpu))
     for process in processes:
         process.start_ts, process.end_ts = _clamp(process.start_ts, process.end_ts, start_ts, end_ts)
         for thread in process.threads:
@@ -106,11 +107,16 @@ def _clamp(start: int, end: int, low: int, high: int) -> tuple[int, int]:
     return min(max(start, low), high), min(max(end, low), high)
 
 
-def _cut(data: ThreadData, start_ts: int, stop_ts: int) -> ThreadData:
+def _cut(data: ThreadData, start_ts: int, stop_ts: int, lasting: Container[int]) -> ThreadData:
+    """lasting: events of which a sample begins at its time and lasts as many ns as it weighs."""
+
+    def samples(row: int, table: Table) -> Table:
+        return (_waits_within if row in lasting else _within)(table, start_ts, stop_ts)
+
     return replace(
         _with_calls(data, lambda calls: calls_within(calls, start_ts, stop_ts)),
-        samples=_within(data.samples, start_ts, stop_ts),
-        other_samples={row: _within(table, start_ts, stop_ts) for row, table in data.other_samples.items()},
+        samples=samples(0, data.samples),
+        other_samples={row: samples(row, table) for row, table in data.other_samples.items()},
         branches=_within(data.branches, start_ts, stop_ts),
         allocations=_within(data.allocations, start_ts, stop_ts),
         states=_states_within(data.states, data.states["track"], start_ts, stop_ts),
@@ -160,6 +166,13 @@ def _markers_within(table: Table, start_ts: int, stop_ts: int) -> Table:
     cut = table.take((begins < stop_ts) & ((begins >= start_ts) | (ends > start_ts)))
     begins, ends = np.maximum(cut["ts"], start_ts), np.minimum(cut["ts"] + cut["dur"], stop_ts)
     return cut.replaced(ts=begins, dur=ends - begins)
+
+
+def _waits_within(samples: Table, start_ts: int, stop_ts: int) -> Table:
+    begins, ends = samples["ts"], samples["ts"] + samples["weight"]
+    cut = samples.take((begins < stop_ts) & (ends > start_ts))
+    begins, ends = np.maximum(cut["ts"], start_ts), np.minimum(cut["ts"] + cut["weight"], stop_ts)
+    return cut.replaced(ts=begins, weight=ends - begins)
 
 
 def _states_within(states: Table, tracks: Array, start_ts: int, stop_ts: int) -> Table:
