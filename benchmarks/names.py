@@ -1,5 +1,6 @@
 """How many samples have a frame without a name: an address of a library (`lib.so+0x12ab`), a function that only
-call-frame information tells of (`lib.so function at 0x1200`), or `[unknown]`.
+call-frame information tells of (`lib.so function at 0x1200`), generated code without a record (`[code in //anon]`), or
+`[unknown]`.
 
     python benchmarks/names.py [RECORDING...] [--before TREE] [--hide]
 
@@ -22,7 +23,7 @@ import numpy as np
 from common import CAPTURES, ROOT
 
 # Also in names with the tail that tells of inlining or of a version.
-UNNAMED = re.compile(r"\[unknown\]|.+\+0x[0-9a-f]+|(?:.+ )?function at 0x[0-9a-f]+")
+UNNAMED = re.compile(r"\[unknown\]|\[code in .+\]|.+\+0x[0-9a-f]+|(?:.+ )?function at 0x[0-9a-f]+")
 COUNTS = ("samples", "leaf", "any", "frames")
 WHAT = ("samples", "unnamed leaf", "any unnamed", "unnamed frames")
 

@@ -44,7 +44,15 @@ def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
 
 
 def reported(trace: Trace) -> dict[str, int]:
-    usual = ("code_unknown", "files_read", "symbols_used", "symbols_unused", "names_missing", "kernel_elsewhere")
+    usual = (
+        "code_unknown",
+        "code_unrecorded",
+        "files_read",
+        "symbols_used",
+        "symbols_unused",
+        "names_missing",
+        "kernel_elsewhere",
+    )
     return {k: n for k, n in report_of(trace).items() if k not in usual}
 
 

@@ -39,7 +39,7 @@ from builders.perf_data import (
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
-from support import data_of, events_of, load_checked, report_of, thread_of
+from support import data_of, events_of, frame_names, load_checked, report_of, thread_of
 
 import traceferry
 from traceferry.files.source import Source, open_source
@@ -629,11 +629,12 @@ MAPPED = {
     "a later mapping": (maps("/lib/a.so", "/lib/b.so"), ["a.so+0x3010"] * 2 + ["b.so+0x3010"] * 2),
     "and a third": (maps("/lib/a.so", "/lib/b.so", "/lib/c.so"),
                     ["a.so+0x3010"] * 2 + ["b.so+0x3010", "c.so+0x3010"]),
-    "anonymous memory": (maps("//anon"), ["[unknown]"] * 4),
-    "a named one": (maps("[anon:v8]"), ["[unknown]"] * 4),
-    "memfd": (maps("/memfd:doublemapper (deleted)"), ["[unknown]"] * 4),
-    "the stack": (maps("[stack]"), ["[unknown]"] * 4),
-    "anonymous memory instead of a file": (maps("/lib/a.so", "//anon"), ["a.so+0x3010"] * 2 + ["[unknown]"] * 2),
+    "anonymous memory": (maps("//anon"), ["[code in //anon]"] * 4),
+    "a named one": (maps("[anon:v8]"), ["[code in [anon:v8]]"] * 4),
+    "memfd": (maps("/memfd:doublemapper (deleted)"), ["[code in /memfd:doublemapper]"] * 4),
+    "the stack": (maps("[stack]"), ["[code in [stack]]"] * 4),
+    "anonymous memory instead of a file": (
+        maps("/lib/a.so", "//anon"), ["a.so+0x3010"] * 2 + ["[code in //anon]"] * 2),
     "a deleted file": (maps("/lib/a.so (deleted)"), ["a.so (deleted)+0x3010"] * 4),
     "the vdso": (maps("[vdso]"), ["[vdso]+0x3010"] * 4),
     "data": (maps("/lib/data.bin", prot=3), ["[unknown]"] * 4),
@@ -784,7 +785,7 @@ MAPPED_OVER = {
     "a plugin": ((CODE - 4096, 0x4000, "/lib/plugin.so"), "plugin.so+0x1004"),
     "a plugin in front of it": ((CODE - 4096, 4096, "/lib/plugin.so"), "f"),
     "a plugin behind it": ((CODE + 256, 4096, "/lib/plugin.so"), "f"),
-    "a plugin over its end": ((CODE + 32, 4096, "/lib/plugin.so"), "[unknown]"),
+    "a plugin over its end": ((CODE + 32, 4096, "/lib/plugin.so"), "[code in //anon]"),
 }
 
 
@@ -819,7 +820,8 @@ def test_memory_of_a_file_that_is_gone() -> None:
     for ts in (15, 25, 45, 65):
         data.sample(PID, PID, START + ts, X + 0x10).sample(PID, PID, START + ts, X + 0x410)
     assert stacks(read(data)) == [
-        "a.so+0x10", "a.so+0x410", "a.so+0x10", "[unknown]", "b.so+0x10", "b.so+0x410", "a.so+0x10", "a.so+0x410",
+        "a.so+0x10", "a.so+0x410", "a.so+0x10", "[code in //anon]",
+        "b.so+0x10", "b.so+0x410", "a.so+0x10", "a.so+0x410",
     ]  # fmt: skip
 
 
@@ -830,6 +832,24 @@ def test_code_announced_late(early: int, wanted: str) -> None:
     trace = read(at_times(recorded(), CODE, LATER - early), dump)
     assert stack(trace) == wanted
     assert reported(trace) == ({"code_announced_late": 1} if wanted == "f" else {})
+
+
+def test_generated_code_without_a_record_is_shown_by_its_memory() -> None:
+    """A runtime that was not asked for names; the report counts the addresses, and tells whose."""
+    data = recorded().comm(PID, PID, "app", START).mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    data.mmap2(PID, PID, CODE + 0x10000, 4096, 0, "/memfd:doublemapper (deleted)", ts=START)
+    for address in (CODE, CODE, CODE + 8, CODE + 0x10010, CODE + 0x20000):
+        data.sample(PID, PID, START + LATER, address)
+    trace = read(data)
+    in_memory, in_memfd = "[code in //anon]", "[code in /memfd:doublemapper]"
+    assert stacks(trace) == [in_memory, in_memory, in_memory, in_memfd, "[unknown]"]
+    frame = frame_names(trace).index(in_memory)
+    assert trace.strings[int(trace.categories["name"][trace.frames["category"][frame]])] == "JIT"
+    (issue,) = (issue for issue in trace.report if issue.kind == "code_unrecorded")
+    assert (issue.count, set(issue.details)) == (
+        3,
+        {f"{in_memory}: 2 addresses of app", f"{in_memfd}: 1 addresses of app"},
+    )
 
 
 def test_anonymous_memory_is_nothing_else() -> None:

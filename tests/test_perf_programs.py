@@ -218,13 +218,13 @@ def with_memory(seconds: int) -> PerfData:
     return data.sample(PID, PID, START + 30, CODE + 4)
 
 
-@pytest.mark.parametrize(("seconds", "wanted"), [(-60, "listed"), (0, "listed"), (60, "[unknown]")])
+@pytest.mark.parametrize(("seconds", "wanted"), [(-60, "listed"), (0, "listed"), (60, "[code in //anon]")])
 def test_a_list_that_is_older_than_the_program(seconds: int, wanted: str, tmp_path: Path) -> None:
     trace = listed(tmp_path, with_memory(seconds))
     assert stacks(trace) == [wanted]
     details = [detail for issue in trace.report if issue.kind == "map_stale" for detail in issue.details]
     stale = f"{tmp_path / 'perf-7.map'}: written 60 s before app began"
-    assert details == ([stale] if wanted == "[unknown]" else [])
+    assert details == ([stale] if wanted == "[code in //anon]" else [])
 
 
 def test_a_list_of_a_process_that_ran_before_the_recording_or_on_an_unknown_clock(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_child_runs_what_its_parent_listed(tmp_path: Path) -> None:
 def test_a_list_from_within_a_container(tmp_path: Path) -> None:
     """There the process is 1: nothing is guessed, but the report tells."""
     trace = listed(tmp_path, with_memory(-60), pid=1)
-    assert stacks(trace) == ["[unknown]"]
+    assert stacks(trace) == ["[code in //anon]"]
     (issue,) = (issue for issue in trace.report if issue.kind == "map_of_other_number")
     assert (issue.count, issue.details) == (1, ("perf-1.map lists 1 addresses of process 7: perf-7.map",))
     other = listed(tmp_path, with_memory(-60), pid=1, at=CODE + 0x100)

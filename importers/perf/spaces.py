@@ -52,6 +52,8 @@ CLOCK_STEPS_NS = 1_000_000_000
 MAX_KNOWN = 64
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
+# Behind the name of memory whose file is gone.
+DELETED = " (deleted)"
 # x86's KERNEL_IMAGE_SIZE, the largest.
 KERNEL_SIZE = 1 << 30
 
@@ -116,7 +118,10 @@ def resolve_addresses(
         kind[known], owner[known] = of.kind, of.owner
         offset[known] = np.where(of.kind == OF_NAME, np.uint64(0), asked[versions.key[known]] - of.base)
         parts.append((keys[versions.key], versions.start, versions.is_late, kind, owner, offset))
-        memory.note_nameless(space, asked[versions.key[kind == NOTHING]])
+        nothing = np.flatnonzero(kind == NOTHING)
+        memory.note_nameless(space, asked[versions.key[nothing]])
+        of_memory = memory.memory_names(space, asked[versions.key[nothing]])
+        kind[nothing[of_memory >= 0]], owner[nothing[of_memory >= 0]] = OF_NAME, of_memory[of_memory >= 0]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     by_key = np.argsort(columns[0], kind="stable")
     key, start, is_late, kind, owner, offset = (column[by_key] for column in columns)
@@ -154,6 +159,7 @@ class Memory:
         # Else what is loaded into a file's memory may seem to be older than the mapping.
         self._is_one_clock = trace.clock is None or trace.clock.kind == clock_of(recording.events[0])
         self._ending_at: dict[str, int] = {}
+        self._memory_at: dict[str, int] = {}
         self._map_files = map_files
         self._lists: dict[int, tuple[MapFile | None, Regions]] = {}
         self.nameless: dict[int, Array] = {}
@@ -202,6 +208,33 @@ class Memory:
             nth = np.searchsorted(begin, addresses, "right") - 1
             inside = addresses[(nth >= 0) & (addresses < np.maximum.accumulate(end)[nth])]
             self.nameless[program.pid] = np.union1d(self.nameless.get(program.pid, inside[:0]), inside)
+
+    def memory_names(self, space: int, addresses: Array) -> Array:
+        """Returns for addresses (uint64) of a space for which nothing was found the number in `names` that tells in
+        which memory of no file they are, -1 where that is not known: int64. Code is there that no record describes."""
+        found = np.full(len(addresses), -1, np.int64)
+        if space < FIRST_PROGRAM or not len(addresses):
+            return found
+        program = self.programs.all[space - FIRST_PROGRAM]
+        for mapped in self._maps_of(program)[0]:
+            if content_of(mapped):
+                continue
+            begin, end = np.uint64(mapped.start), np.uint64(_end(mapped.start, mapped.length))
+            is_inside = (addresses >= begin) & (addresses < end)
+            if is_inside.any():
+                found[is_inside] = self._number_of_memory(mapped.path.removesuffix(DELETED))
+        for number in np.unique(found[found >= 0]).tolist():
+            n = int((found == number).sum())
+            detail = f"{self.names[number].text}: {n} addresses of {program.name or program.pid}"
+            self._trace.report.note("code_unrecorded", n, where=f"{program.number} {number}", detail=detail)
+        return found
+
+    def _number_of_memory(self, path: str) -> int:
+        number = self._memory_at.get(path)
+        if number is None:
+            number = self._memory_at[path] = len(self.names)
+            self.names.append(Listed(f"[code in {path}]", None, "JIT"))
+        return number
 
     def _endings(self) -> Regions:
         first = len(self.names)
