@@ -48,7 +48,7 @@ SECONDS, SECONDS_PER_MB = 2.0, 5.0
 SLOWNESS = 4
 MEMORY = 3_000_000_000
 # The exporters that are called.
-OUTPUTS = ("firefox", "gecko", "perfetto")
+OUTPUTS = ("firefox", "gecko", "autofdo", "perfetto")
 # Those of a narrowed trace; a page holds the first and the last of the others.
 NARROWED_OUTPUTS = (*OUTPUTS, "html")
 # What is looked at of a file of symbols.

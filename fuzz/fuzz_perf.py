@@ -20,12 +20,19 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
+    AUXTRACE_INFO,
+    BRANCH_ANY,
+    BRANCH_CALL_STACK,
+    BRANCH_HW_INDEX,
+    CGROUP,
     CONTEXT_KERNEL,
     CONTEXT_USER,
     HARDWARE,
     KERNEL_MODE,
     MONOTONIC,
     MONOTONIC_RAW,
+    NAMESPACES,
+    RAW,
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
@@ -104,6 +111,42 @@ def rare(data: PerfData) -> PerfData:
     return data.lost(3, ts=START + 51).throttle(START + 52).sample(PID, PID, START + 90, CODE + 62)
 
 
+def hardware(order: str, mode: str) -> Iterator[tuple[str, PerfData]]:
+    """What only some processors record: branches, calls, accesses to memory, vector registers; and control groups."""
+    for name, kinds in (("branches", BRANCH_ANY), ("calls", BRANCH_CALL_STACK | BRANCH_HW_INDEX)):
+        data = PerfData(order, mode, start=START).event(
+            "cycles", HARDWARE, 0, sample_type=EVERYTHING + "|BRANCH_STACK", branch_sample_type=kinds
+        )
+        flags = data.branch_flags
+        data.comm(PID, PID, "app", ts=0).mmap2(PID, PID, LIB, 0x10000, 0, "/nowhere/libx.so", ts=0)
+        data.mmap2(PID, PID, MAPPED, 4096, 0, f"/x/{DUMP}", ts=START + 10)
+        ways = [(LIB + 9, CODE, flags(True, 9)), (LIB + 64, LIB + 4, flags(False)), (CODE + 69, LIB + 32, 0)]
+        for ts in (30, 65, 75):
+            data.sample(PID, PID, START + ts, LIB + 5, branches=ways)
+        yield name, data
+    memory = PerfData(order, mode, start=START).event(
+        "loads",
+        RAW,
+        1,
+        sample_type=f"{EVERYTHING}|ADDR|WEIGHT_STRUCT|DATA_SRC|PHYS_ADDR|CGROUP|DATA_PAGE_SIZE|CODE_PAGE_SIZE",
+    )
+    memory.raw_record(CGROUP, 0, b"\x05" + bytes(7) + b"/abc\0\0\0\0" + bytes(40))
+    memory.raw_record(NAMESPACES, 0, bytes(8) + b"\x07" + bytes(7 + 112 + 40))
+    others = {
+        "DATA_SRC": 0x1A04101042,
+        "WEIGHT_STRUCT": 40 | 7 << 32,
+        "PHYS_ADDR": 4096,
+        "CGROUP": 5,
+        "DATA_PAGE_SIZE": 1,
+    }
+    for value in (0x1A04101042, 0x228080142, 0):
+        memory.sample(PID, PID, START + 40, LIB, addr=LIB, others=others | {"DATA_SRC": value})
+    yield "memory", memory
+    vectors = PerfData(order, mode, start=START).event(regs_user=3, stack_user=16, regs_intr=1)
+    vectors.feature(ARCH="x86_64").raw_record(AUXTRACE_INFO, 0, b"\x01" + bytes(15)).auxtrace(bytes(16))
+    yield "vectors", vectors.sample(PID, PID, START, LIB, [], regs=[1, 2], stack=bytes(16), vectors=(2, 2, 1, 1))
+
+
 def built() -> Iterator[tuple[str, PerfData]]:
     parts: dict[str, Callable[[PerfData], PerfData]] = {"story": story, "tasks": tasks, "rare": rare}
     for order in "<>":
@@ -140,6 +183,7 @@ def built() -> Iterator[tuple[str, PerfData]]:
             far = PerfData(order, mode, start=START).event().mmap2(PID, PID, LIB, 0x1000, TOP - 4, "/x/libx.so", ts=0)
             far.mmap2(PID, PID, TOP - 0x1000, 0x1000, TOP, "/x/libx.so", ts=0).sample(PID, PID, START, TOP - 9)
             yield f"far-{tag}", far.sample(PID, PID, START, LIB + 0x14)
+            yield from ((f"{name}-{tag}", data) for name, data in hardware(order, mode))
             yield f"dwarf-{tag}", dwarf.sample(PID, PID, START, LIB, [], regs=registers, stack=bytes(16))
 
 

@@ -13,7 +13,11 @@ const TABS = [
     "Events",
     ({ info }) => info.markers.length > 0 || info.processes.some((p) => p.counters.some((c) => c.values > 0)),
   ],
-  ["code", "Code", ({ info }) => info.tiers.length > 0 || info.coverage !== null],
+  [
+    "code",
+    "Code",
+    ({ info }) => info.tiers.length > 0 || info.coverage !== null || info.branches !== null || info.accesses.length > 0,
+  ],
   ["source", "Source", (recording) => recording.sources.length > 0],
   ["threads", "Threads", ({ info }) => info.processes.some((p) => p.threads.length > 0)],
   ["report", "Report", () => true],

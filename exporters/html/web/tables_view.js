@@ -275,7 +275,7 @@ function eventsView(recording) {
 
 function codeView(recording) {
   const { tiers, coverage } = recording.info;
-  const found = [];
+  const found = [...branchTables(recording.info), ...recording.info.accesses.flatMap(accessTables)];
   if (tiers.length > 0) {
     const whole = tiers.reduce((sum, tier) => sum + tier.bytes, 0);
     found.push(
