@@ -1320,6 +1320,17 @@ def test_symbols_of_the_file_that_was_recorded(program: Path) -> None:
     assert trace.strings[int(trace.sources["path"][source])].endswith("/tiny.c")
 
 
+def test_a_program_that_runs_from_memory_is_known_by_its_build_id(program: Path) -> None:
+    """fexecve of memfd_create: with --buildid-mmap; without a build id, it is memory that a JIT compiler may fill."""
+    path = "/memfd:tiny (deleted)"
+    context = context_with(program)
+    named = {
+        id_: set(stacks(read(running(program, path, id_), context=context))) for id_ in (Elf(program).build_id, None)
+    }
+    assert named[None] == {"[unknown]"}
+    assert "outer > (inner) > (deep)" in named[Elf(program).build_id]
+
+
 def context_with(*files: Path) -> ImportContext:
     return ImportContext(symbols=[open_source(str(file)) for file in files])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceferry.importers.perf.mappings import ANONYMOUS
+from traceferry.importers.perf.mappings import is_anonymous
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.spaces import Memory
 from traceferry.symbolication.libraries import LibraryFiles
@@ -22,7 +22,7 @@ class MappedLibraries(LibraryFiles):
 
     def holder_of(self, pid: int, ts: int, address: int) -> tuple[int, int] | None:
         mapped = self._memory.mapping_at(pid, ts, address)
-        if mapped is None or ANONYMOUS.fullmatch(mapped.path):
+        if mapped is None or is_anonymous(mapped):
             return None
         library = self._natives.library_of(mapped)
         row = library.row

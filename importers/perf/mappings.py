@@ -64,7 +64,12 @@ def files_held(maps: Sequence[Mmap], is_first: bool) -> list[Held]:
     return sorted((one for one in (*ended, *now) if one.content), key=lambda one: (one.nth, one.begin, one.start))
 
 
+def is_anonymous(mapped: Mmap) -> bool:
+    """Whether it is memory of no file. What has a build id is one, wherever it is: programs run from memfd, too."""
+    return not mapped.build_id and ANONYMOUS.fullmatch(mapped.path) is not None
+
+
 def content_of(mapped: Mmap) -> Content:
-    if ANONYMOUS.fullmatch(mapped.path):
+    if is_anonymous(mapped):
         return None
     return mapped.path, mapped.build_id, (mapped.start - mapped.pgoff) & TOP

@@ -16,7 +16,7 @@ from traceferry.files.source import release
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, joined, with_chains
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import ABI_SIMD, KERNEL_MODE
-from traceferry.importers.perf.mappings import ANONYMOUS
+from traceferry.importers.perf.mappings import is_anonymous
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Program
 from traceferry.importers.perf.recording import Mmap, Recording, Samples
@@ -213,7 +213,7 @@ class _Run:
 
     def _mapping(self, mapped: Mmap, machine: Machine) -> _Change:
         start, end = mapped.start, mapped.start + mapped.length
-        if ANONYMOUS.fullmatch(mapped.path):
+        if is_anonymous(mapped):
             change = AddressSpace.map_anonymous if mapped.is_exec else AddressSpace.unmap_anonymous
             return partial(change, start=start, end=end)
         number = self._number(mapped, machine) if mapped.is_exec else self._of_path.get(mapped.path, NO_MODULE)
