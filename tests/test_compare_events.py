@@ -24,7 +24,7 @@ CYCLES = Event("cycles", "cycles", kind="hardware", period=1000)
 INSTRUCTIONS = Event("instructions", "count", kind="hardware", period=1000)
 MISSES = Event("cache-misses", "count", kind="hardware", period=100)
 FAULTS = Event("page-faults", "count", kind="software", period=1)
-WAITS = Event("off-cpu", "ns", kind="off-cpu")
+WAITS = Event("off-CPU", "ns", kind="off-cpu")
 N = 12
 START, END = 10**9, 2 * 10**9
 
@@ -217,10 +217,11 @@ def test_time_off_the_cpu_is_compared_by_function() -> None:
         return {CLOCK: of_period(counts(rng, 50), 10**6), WAITS: waits}
 
     found = compare(side(lambda: of(1)), side(lambda: of(1.5)))
-    assert {row for row in changed(found) if row[0] == "off-cpu"} == {("off-cpu", "f5", "slower")}
+    assert {row for row in changed(found) if row[0] == "off-CPU"} == {("off-CPU", "f5", "slower")}
     assert evaluate(parse("off-cpu('f5') > 5ms"), found).status == "failed"
     assert evaluate(parse("off-cpu('f5') > 12ms"), found).status == "passed"
-    assert evaluate(parse("off-cpu('f4') > 10%"), found).status == "passed"
+    assert evaluate(parse("off-CPU('f4') > 10%"), found).status == "passed"
+    assert evaluate(parse("off-cpu.total('f5') > 5ms"), found).status == "failed"
 
 
 def test_other_main_events_are_said() -> None:

@@ -16,7 +16,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.model import SAMPLES, Event, Process, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.timeline.select import select_range
 
-TABS = ["flame", "functions", "memory", "events", "code", "source", "threads", "report"]
+TABS = ["flame", "functions", "memory", "events", "waits", "code", "source", "threads", "report"]
 NO_BREAK = "\u202f"  # between thousands
 
 

@@ -288,6 +288,8 @@ KINDS: dict[str, Kind] = {
     "page_narrowed": Kind("info", "small call paths are joined in the page's tree",
         "--range, --thread or --min-duration show more of a part; the files for the viewers hold "
         "everything", of_output=True),
+    "tracepoints_joined": Kind("info", "the samples of more than 10 tracepoints are shown as one weight",
+        "info has each; record fewer of them (-e) for a weight of each", of_output=True),
     "page_counters_cut": Kind("info", "the page lists fewer counters than there are",
         "info --json and the files for the viewers hold all", of_output=True),
     "sums_saturated": Kind("loss", "sums beyond 64 bits are shown as 9223372036854775807, the largest number",

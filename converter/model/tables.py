@@ -55,10 +55,11 @@ class Table:
         """The table with those rows only: a mask, an index array or a slice."""
         return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
 
-    def merged(self, other: Table) -> Table:
-        """The rows of both, by time."""
-        both = Table(self.spec, {name: np.concatenate((c, other[name])) for name, c in self.columns.items()})
-        return both.take(np.argsort(both["ts"], kind="stable"))
+    def merged(self, *others: Table) -> Table:
+        """The rows of all, by time."""
+        names = self.columns.keys()
+        whole = Table(self.spec, {name: np.concatenate([t[name] for t in (self, *others)]) for name in names})
+        return whole.take(np.argsort(whole["ts"], kind="stable"))
 
     def replaced(self, **columns: Array) -> Table:
         """The table with other values in some columns."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.firefox.markers import graph_color
+from traceferry.exporters.tracepoints import shown_weights
 from traceferry.model import (
     SAMPLES,
     Array,
@@ -136,10 +137,8 @@ def _parts(trace: Trace, thread: Thread, data: ThreadData) -> list[_Part]:
     """Returns the threads that are written of one: calls are samples in these formats, so that what has calls and
     samples is two threads, and so are samples of several events."""
     others = [
-        _Part(
-            _named(thread, _title(thread, trace.events[row]), trace.events[row].unit), ThreadData(samples=samples), True
-        )
-        for row, samples in data.other_samples.items()
+        _Part(_named(thread, _title(thread, event), event.unit), ThreadData(samples=samples), True)
+        for event, samples in shown_weights(trace, data)
     ]
     if not (len(data.calls) and len(data.samples)):
         return [_Part(thread, data), *others]

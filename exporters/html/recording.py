@@ -9,23 +9,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from traceferry.analysis.info.summary import summary_of
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.collect import Collected, collect
-from traceferry.analysis.totals.trees import ALLOCATED, FREED, TIME, Measure, Series, Trees, nearest_kept
+from traceferry.analysis.totals.ratios import ratios_of
+from traceferry.analysis.totals.trees import (
+    ALLOCATED,
+    CALLS,
+    FREED,
+    SAMPLES,
+    TIME,
+    Measure,
+    Series,
+    Trees,
+    measure_of,
+    nearest_kept,
+)
+from traceferry.analysis.totals.waits import Wait
 from traceferry.exporters.firefox.tables import lib_of_func
+from traceferry.exporters.tracepoints import MOST_TRACEPOINTS, joined_tracepoints
+from traceferry.exporters.tracepoints import TRACEPOINTS as TRACEPOINTS_EVENT
 from traceferry.heap.views import views_of
 from traceferry.model import Array, Trace, TraceBuilder, sums
+from traceferry.model.categories import KERNEL
 from traceferry.symbolication.short_names import short_names
+from traceferry.timeline.off_cpu import why
 
 Json = dict[str, Any]
 LONGEST_NAME = 1000
 LONGEST_LIST = 500
+LONGEST_PATH = 24
+# Of events, in the order in which their weights are offered.
+KINDS = (
+    "clock", "hardware", "cache", "raw", "pmu", "memory", "software", "breakpoint", "other", "off-cpu", "tracepoint",
+)  # fmt: skip
 SMALLER = "(smaller call paths)"
+# The samples of all tracepoints.
+TRACEPOINTS = measure_of(TRACEPOINTS_EVENT)
 LIVE = Measure("bytes not freed", "bytes", is_timed=False)
 
 
@@ -57,6 +81,13 @@ DETAILS = tuple(
 )  # fmt: skip
 
 
+class Names(NamedTuple):
+    """Names threads and processes by their numbers."""
+
+    threads: dict[int, str]
+    processes: dict[int, str]
+
+
 class PageData:
     """The sums of a trace that a page shows."""
 
@@ -66,6 +97,9 @@ class PageData:
         self._trees = trees
         self._info = _shortened(summary_of(collected, LONGEST_LIST))
         self._lines = _Lines(trace, collected, trees)
+        self._n_tracepoints = _join_tracepoints(trace, trees)
+        names = Names({t.tid: t.name for _, t in trace.threads}, {p.pid: p.name for p in trace.processes})
+        self._waits = [_wait(trace, wait, names) for wait in collected.waits.longest]
 
     @classmethod
     def of(cls, trace: TraceBuilder, progress: Callable[[int], None]) -> PageData:
@@ -82,7 +116,7 @@ class PageData:
         """Returns what the page embeds, with that much detail."""
         trees = self._trees
         n_buckets, width_ns, halvings = trees.coarser(detail.buckets)
-        kept, measures = _Kept(trees, self._ranked, detail.nodes), self._measures()
+        kept, measures, facts = _Kept(trees, self._ranked, detail.nodes), self._measures(), self._facts()
         self.note_narrowed(detail)
         info = self._info | {"issues": _shortened([issue.as_json() for issue in self._trace.report])}
         return {
@@ -90,7 +124,10 @@ class PageData:
             "time": {"buckets": n_buckets, "width_ns": width_ns},
             **self._names(kept),
             "nodes": {"parent": _steps_back(kept.parent), "frame": kept.frame.tolist()},
-            "measures": [{"name": m.name, "unit": m.unit, "timed": m.is_timed} for m in measures],
+            "measures": [_measure(m, facts) for m in measures],
+            "ratios": self._ratios(measures),
+            "tracepoints": self._n_tracepoints,
+            "waits": {"n": self._collected.waits.n, "longest": self._waits[: detail.rows]},
             "series": [_series(s, kept, measures[s.measure], halvings) for s in trees.series if s.measure in measures],
             "joined": kept.n_joined,
             "sources": self._lines.sources(detail.source_bytes, measures),
@@ -102,6 +139,7 @@ class PageData:
         report = self._trace.report
         report.note("page_narrowed", max(len(self._ranked) - detail.nodes, 0), where="page")
         report.note("page_counters_cut", n_counters, where="page")
+        report.note("tracepoints_joined", self._n_tracepoints, where="events")
 
     @cached_property
     def _ranked(self) -> Array:
@@ -119,9 +157,40 @@ class PageData:
         return lib_of_func(self._trace.frames, len(self._trace.funcs))
 
     def _measures(self) -> dict[Measure, int]:
-        """Numbers the measures that have anything."""
+        """Numbers the measures that have anything: calls and samples, then events, the clock first."""
         found = dict.fromkeys(s.measure for s in self._trees.series if len(s.node) and s.measure != FREED)
-        return {measure: nth for nth, measure in enumerate(found)}
+        facts = self._facts()
+        is_main = 0 in joined_tracepoints(self._trace.events)
+
+        def rank(measure: Measure) -> tuple[int, int, int]:
+            if measure == TRACEPOINTS and is_main:
+                return -1, 0, 0
+            if measure not in facts:
+                return (0 if measure in (TIME, CALLS, SAMPLES) else 2), 0, 0
+            kind, n_samples = facts[measure]["kind"], facts[measure]["samples"]
+            return 1, KINDS.index(kind), -n_samples if kind == "tracepoint" and measure != TRACEPOINTS else 0
+
+        return {measure: nth for nth, measure in enumerate(sorted(found, key=rank))}
+
+    def _facts(self) -> dict[Measure, Json]:
+        """Returns what is known of the measures of events: kind, number of samples, whether each event is one."""
+        found: dict[Measure, Json] = {}
+        n_tracepoints = 0
+        for event, amounts in zip(self._trace.events, self._collected.of_events, strict=True):
+            is_exact = event.kind == "off-cpu" or event.period == 1
+            found[measure_of(event)] = {"kind": event.kind, "samples": amounts.samples, "exact": is_exact}
+            n_tracepoints += amounts.samples if event.kind == "tracepoint" else 0
+        return found | {TRACEPOINTS: {"kind": "tracepoint", "samples": n_tracepoints, "exact": False}}
+
+    def _ratios(self, measures: dict[Measure, int]) -> list[Json]:
+        """Returns what is divided by what, by the numbers of measures."""
+        found = []
+        for ratio in ratios_of(self._trace.events):
+            above, below = (measure_of(self._trace.events[row]) for row in (ratio.numerator, ratio.denominator))
+            if above in measures and below in measures:
+                numbers = {"numerator": measures[above], "denominator": measures[below]}
+                found.append({"name": ratio.name, "factor": ratio.factor, **numbers})
+        return found
 
     def _names(self, kept: _Kept) -> Json:
         """Returns the frames and functions in use and what they refer to; the last frame is that of joined paths."""
@@ -168,6 +237,59 @@ def _add_live(trees: Trees) -> None:
         n = len(allocated)
         live.set(np.zeros(n, np.int32), np.arange(n, dtype=np.int32), np.maximum(allocated - freed, 0))
         trees.series.append(live)
+
+
+def _measure(measure: Measure, facts: dict[Measure, Json]) -> Json:
+    return {"name": measure.name, "unit": measure.unit, "timed": measure.is_timed, **facts.get(measure, {})}
+
+
+def _join_tracepoints(trace: Trace, trees: Trees) -> int:
+    """Makes one measure of all tracepoints, where there are many, beside those that have most. Returns how many they
+    are."""
+    rows = sorted(joined_tracepoints(trace.events))
+    if not rows:
+        return 0
+    of = {measure_of(trace.events[row]): row for row in rows}
+    # Of the first event there is no weight, if each sample of it is one.
+    of |= {SAMPLES: 0} if 0 in rows else {}
+    sizes: dict[Measure, int] = dict.fromkeys(of, 0)
+    joined: dict[tuple[int, int], list[Series]] = {}
+    for series in trees.series:
+        if series.measure in of:
+            sizes[series.measure] += sums.total(series.amount)
+            joined.setdefault((series.process, series.thread), []).append(series)
+    shown = sorted(sizes, key=lambda measure: -sizes[measure])[:MOST_TRACEPOINTS]
+    trees.series = [s for s in trees.series if s.measure not in of or s.measure in (SAMPLES, *shown)]
+    for (process, thread), parts in joined.items():
+        whole = Series(process, thread, TRACEPOINTS)
+        whole.set(*(np.concatenate(c) for c in zip(*((s.bucket, s.node, s.amount) for s in parts), strict=True)))
+        trees.series.append(whole)
+    return len(rows)
+
+
+def _wait(trace: Trace, wait: Wait, names: Names) -> Json:
+    waker = "" if wait.waker < 0 else f"{names.threads.get(wait.waker) or 'thread'} {wait.waker}"
+    return {
+        "ns": wait.duration_ns, "runnable_ns": wait.runnable_ns, "at_ns": wait.ts - trace.start_ts,
+        "why": why(wait.state, trace.strings[wait.reason]),
+        "thread": _short(f"{names.threads.get(wait.tid) or 'thread'} {wait.tid}"),
+        "process": _short(f"{names.processes.get(wait.pid) or 'process'} {wait.pid}"),
+        "waker": _short(waker), "stack": _path(trace, wait.stack), "waker_stack": _path(trace, wait.waker_stack),
+    }  # fmt: skip
+
+
+def _path(trace: Trace, stack: int) -> list[str]:
+    """Returns names of functions, the innermost first: of the program, or of the kernel where there are no others."""
+    names: list[str] = []
+    of_kernel: list[str] = []
+    while stack >= 0 and len(names) < LONGEST_PATH:
+        frame = int(trace.stacks["frame"][stack])
+        category = int(trace.frames["category"][frame])
+        is_kernel = category >= 0 and trace.strings[int(trace.categories["name"][category])] == KERNEL
+        name = _short(short_names([trace.func_name(int(trace.frames["func"][frame]))])[0])
+        (of_kernel if is_kernel else names).append(name)
+        stack = int(trace.stacks["prefix"][stack])
+    return names or of_kernel[:LONGEST_PATH]
 
 
 class _Kept:

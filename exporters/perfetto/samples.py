@@ -16,6 +16,7 @@ from traceferry.exporters.perfetto._packets import write_samples
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
+from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints
 from traceferry.model import Array, Event, Process, Table, Thread, ThreadData, Trace
 
 UNITS = {
@@ -84,8 +85,14 @@ class Samples:
         """Writes the samples of the other events, each on a sequence of its own; those that a leader's samples count
         are written with it."""
         are_written = {row for rows in self._followers.values() for row in rows}
+        joined = joined_tracepoints(self._trace.events)
+        self._trace.report.note("tracepoints_joined", len(joined), where="events")
+        if 0 in joined and len(data.samples):
+            self.stream(TRACEPOINTS).write(process, thread, data.samples, [])
         for row, samples in data.other_samples.items():
-            if row not in are_written:
+            if row in joined:
+                self.stream(TRACEPOINTS).write(process, thread, samples, [])
+            elif row not in are_written:
                 counts = [data.other_samples[member]["weight"] for member in self._followers.get(row, [])]
                 self.stream(self._trace.events[row]).write(process, thread, samples, counts)
 

@@ -86,7 +86,7 @@ METRICS = (
 METRICS_OF_THREADS = (
     Metric("off_cpu", "time off the CPU, waiting, by thread", "ns", "measured", "threads", "waiting_ns", "threads"),
     Metric(
-        "preempted", "time off the CPU, preempted, by thread", "ns", "measured", "threads", "preempted_ns", "threads"
+        "preempted", "time off the CPU, ready to run, by thread", "ns", "measured", "threads", "preempted_ns", "threads"
     ),
 )
 METRICS_OF_EVENTS = (

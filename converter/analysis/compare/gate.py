@@ -32,6 +32,7 @@ from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.events import ALL
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
+from traceferry.timeline.off_cpu import EVENT as OFF_CPU
 
 NAMES = ("time", *dict.fromkeys(metric.name for metric in (*METRICS, *METRICS_OF_THREADS)))
 # Of events that are weights of functions.
@@ -44,8 +45,8 @@ UNITS: dict[str, tuple[str, float]] = {
     "ns": ("ns", 1.0), "us": ("ns", 1e3), "ms": ("ns", 1e6), "s": ("ns", 1e9),
     "B": ("bytes", 1.0), "kB": ("bytes", 1e3), "MB": ("bytes", 1e6), "GB": ("bytes", 1e9),
 }  # fmt: skip
-# What people call ratios.
-ALIASES = {"ipc": "instructions per cycle"}
+# What people call ratios and events.
+ALIASES = {"ipc": "instructions per cycle", "off-cpu": OFF_CPU.name}
 QUOTED = r"'[^']*'|\"[^\"]*\""
 # A word that is as like one of NAMES as this is misspelt.
 MISSPELT = 0.75

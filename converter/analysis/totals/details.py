@@ -12,14 +12,14 @@ from traceferry.analysis.totals.rows import Key, Pair
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.heap.classes import UNKNOWN_CLASS, by_class
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
-from traceferry.model.schema import PREEMPTED, WAITING
+from traceferry.model.schema import PREEMPTED, RUNNABLE, WAITING
 
 NUMBERS = re.compile(r"\d+")
 # A histogram's bucket holds durations of which the longest is at most 1/64 above the shortest.
 STEPS = 64
 STEP_BITS = 6
 # States of threads, in the order of the amounts of `off_cpu`.
-OFF_CPU = (WAITING, PREEMPTED)
+OFF_CPU = ((WAITING,), (PREEMPTED, RUNNABLE))
 
 
 def name_pattern(name: str) -> str:
@@ -90,7 +90,7 @@ class Details:
     def _add_off_cpu(self, process: Process, thread: Thread, scheduling: Table) -> None:
         ts, state = scheduling["ts"], scheduling["state"]
         lasts = np.diff(ts, append=max(thread.end_ts, int(ts[-1])))
-        off_cpu = [sums.total(lasts[state == wanted]) for wanted in OFF_CPU]
+        off_cpu = [sums.total(lasts[np.isin(state, wanted)]) for wanted in OFF_CPU]
         self.pairs["threads"].append((thread_key(process.name, thread.name), [0, 0, 0, 0, *off_cpu]))
 
 

@@ -131,7 +131,11 @@ class Trees:
         self._add_calls(process, thread, data.calls)
         self._add_samples(process, thread, data.samples)
         for row, samples in data.other_samples.items():
-            self._add_weights(process, thread, measure_of(self._trace.events[row]), samples)
+            event = self._trace.events[row]
+            if event.kind == "off-cpu":
+                self._add_intervals(process, thread, measure_of(event), samples)
+            else:
+                self._add_weights(process, thread, measure_of(event), samples)
         self._add_allocations(process, thread, data.allocations)
         self._coarsen()
         self._finish()
@@ -156,6 +160,21 @@ class Trees:
         weighed = self._one(process, thread, measure)
         for piece in samples.pieces():
             self._add_stacks(weighed, piece, self._bucket(piece["ts"]), piece["weight"])
+
+    def _add_intervals(self, process: int, thread: int, measure: Measure, samples: Table) -> None:
+        """Adds samples that weigh how long they last: to each bucket of time what is in it."""
+        weighed = self._one(process, thread, measure)
+        for piece in samples.pieces():
+            ts, weight = piece["ts"], np.maximum(piece["weight"], 0)
+            end = ts + np.minimum(weight, np.maximum(self._trace.end_ts - ts, 0))
+            first, last = self._bucket(ts), self._bucket(np.maximum(end - 1, ts))
+            n = last - first + 1
+            rows, nth = np.repeat(np.arange(len(n)), n), np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+            bucket, ends = first[rows] + nth, self._ends()
+            begin = np.where(nth == 0, ts[rows], ends[np.maximum(bucket - 1, 0)])
+            # What is beyond the recording's end is in its last bucket.
+            until = np.where(nth == n[rows] - 1, ts[rows] + weight[rows], ends[bucket])
+            self._add_stacks(weighed, piece.take(rows), bucket, until - begin)
 
     def _add_allocations(self, process: int, thread: int, allocations: Table) -> None:
         if not len(allocations):

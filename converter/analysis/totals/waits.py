@@ -22,7 +22,7 @@ class ThreadTimes(NamedTuple):
 
 class Wait(NamedTuple):
     """duration_ns: until it ran again, of which runnable_ns after it was woken; state, reason: as in `scheduling`;
-    stack: of the trace; waker: -1 is none."""
+    stack, waker_stack: of the trace; waker: -1 is none."""
 
     duration_ns: int
     ts: int
@@ -33,14 +33,17 @@ class Wait(NamedTuple):
     reason: int
     stack: int
     waker: int
+    waker_stack: int = -1
 
 
 class WaitTotals:
-    """threads: those of which the recording tells when they ran. by_stack: rows of (ns, times) for each stack of the
+    """threads: those of which the recording tells when they ran; n: how many waits there are, of which `longest` has
+    some. by_stack: rows of (ns, times) for each stack of the
     samples of time off the processors."""
 
     def __init__(self) -> None:
         self.threads: list[ThreadTimes] = []
+        self.n = 0
         self.longest: list[Wait] = []
         self.by_stack = np.zeros((0, 2), np.int64)
 
@@ -49,7 +52,9 @@ class WaitTotals:
             return
         times = durations(data.scheduling, thread.end_ts)
         self.threads.append(ThreadTimes(process.pid, thread.tid, thread.name, times))
-        self.longest = sorted([*self.longest, *_longest(process, thread, data)], key=lambda one: (-one[0], one))
+        n, longest = _longest(process, thread, data)
+        self.n += n
+        self.longest = sorted([*self.longest, *longest], key=lambda one: (-one[0], one))
         del self.longest[MOST_WAITS:]
         row = off_cpu_event(data.trace)
         samples = data.samples if row == 0 else data.other_samples.get(row)
@@ -65,8 +70,8 @@ class WaitTotals:
         self.by_stack[:, 1] += np.bincount(stack[known], minlength=n)
 
 
-def _longest(process: Process, thread: Thread, data: ThreadData) -> list[Wait]:
-    """Returns the longest times off the processors: from a switch to the next run."""
+def _longest(process: Process, thread: Thread, data: ThreadData) -> tuple[int, list[Wait]]:
+    """Returns how often the thread was off the processors, from a switch to the next run, and the longest of these."""
     scheduling = data.scheduling
     state, ts, lasts = scheduling["state"], scheduling["ts"], until_next(scheduling, thread.end_ts)
     follows = np.append(False, (state[1:] == RUNNABLE) & (state[:-1] != RUNNING) & (state[:-1] != UNKNOWN))
@@ -76,16 +81,18 @@ def _longest(process: Process, thread: Thread, data: ThreadData) -> list[Wait]:
     after = np.minimum(rows + 1, len(state) - 1)
     runnable = np.where(np.append(follows[1:], False)[rows], lasts[after], 0)
     whole = lasts[rows] + runnable
+    n = int(np.count_nonzero(whole > 0))
     if len(rows) > MOST_WAITS:
         chosen = np.argpartition(whole, len(rows) - MOST_WAITS)[len(rows) - MOST_WAITS :]
         rows, after, runnable, whole = rows[chosen], after[chosen], runnable[chosen], whole[chosen]
     runnable = np.where(state[rows] == RUNNABLE, whole, runnable)
     columns = (whole, ts[rows], runnable, state[rows], scheduling["reason"][rows], scheduling["stack"][rows])
-    wakers = scheduling["waker"][np.where(follows[after], after, rows)]
-    return [
-        Wait(whole, at, process.pid, thread.tid, could, state, reason, stack, waker)
-        for whole, at, could, state, reason, stack, waker in zip(
-            *(column.tolist() for column in (*columns, wakers)), strict=True
+    woken = np.where(follows[after], after, rows)
+    wakers = (scheduling[name][woken] for name in ("waker", "waker_stack"))
+    return n, [
+        Wait(whole, at, process.pid, thread.tid, could, state, reason, stack, waker, waker_stack)
+        for whole, at, could, state, reason, stack, waker, waker_stack in zip(
+            *(column.tolist() for column in (*columns, *wakers)), strict=True
         )
         if whole > 0
     ]

@@ -3,6 +3,21 @@
 const STRIP_HEIGHT = 64;
 const STRIP_AXIS = 16;
 
+const SAMPLES_IN_BAR = 4;
+
+/** The sums of so many values each; what is left over at the end is as much as if it were whole. */
+function joinedBars(values, wide) {
+  const found = new Float64Array(Math.ceil(values.length / wide));
+  values.forEach((value, i) => {
+    found[Math.floor(i / wide)] += value;
+  });
+  const rest = values.length % wide;
+  if (rest > 0) {
+    found[found.length - 1] *= wide / rest;
+  }
+  return found;
+}
+
 class ActivityStrip {
   /** chosen: called with [first, last] buckets or null, and whether the choice is made (else it is being dragged). */
   constructor(recording, chosen) {
@@ -23,8 +38,12 @@ class ActivityStrip {
     this.#listen();
   }
 
-  show(values, unit, range) {
-    this.values = values;
+  /** nSamples: of which the values are, Infinity where they are exact. */
+  show(values, unit, range, nSamples) {
+    // Of few samples, narrow bars would say when events were that happened before or after.
+    this.wide = Math.max(1, Math.ceil((values.length * SAMPLES_IN_BAR) / Math.max(nSamples, SAMPLES_IN_BAR)));
+    this.nSamples = nSamples;
+    this.values = joinedBars(values, this.wide);
     this.unit = unit;
     this.range = range;
     this.draw();
@@ -103,6 +122,7 @@ class ActivityStrip {
     }
     const context = sharpContext(this.canvas, width, STRIP_HEIGHT);
     const n = this.recording.nBuckets;
+    const { wide } = this;
     const largest = this.values.reduce((a, b) => Math.max(a, b), 0);
     const bottom = STRIP_HEIGHT - STRIP_AXIS;
     const [first, last] = this.range ?? [0, n - 1];
@@ -111,10 +131,12 @@ class ActivityStrip {
     for (const isChosen of [false, true]) {
       context.fillStyle = cssColor(isChosen ? "--accent" : "--faint");
       context.beginPath();
-      for (let i = 0; i < n; i++) {
-        if (this.values[i] > 0 && (i >= first && i <= last) === isChosen) {
+      for (let i = 0; i < this.values.length; i++) {
+        const end = Math.min((i + 1) * wide, n);
+        if (this.values[i] > 0 && (end > first && i * wide <= last) === isChosen) {
           const height = Math.max(1, (this.values[i] / largest) * (bottom - 4));
-          context.rect((i / n) * width, bottom - height, Math.max(1, width / n + 0.3), height);
+          const shown = Math.max(1, ((end - i * wide) / n) * width + (wide > 1 ? -1 : 0.3));
+          context.rect(((i * wide) / n) * width, bottom - height, shown, height);
         }
       }
       context.fill();
@@ -152,7 +174,8 @@ class ActivityStrip {
       this.range === null
         ? `Whole time, ${formatTime(this.recording.durationNs)}: drag to choose a range`
         : `${formatTime(start)} to ${formatTime(end)}, ${formatTime(end - start)} long`;
-    this.readout.textContent = text;
+    this.readout.textContent =
+      this.wide > 1 ? `${text} · ${plural(this.nSamples, "sample")} only: each bar is of several` : text;
     this.clear.hidden = this.range === null;
     this.canvas.setAttribute("aria-valuenow", String((this.range ?? [0])[0]));
     this.canvas.setAttribute("aria-valuetext", text);

@@ -21,6 +21,20 @@ const SHADES = new Map(
   }),
 );
 
+// Why a thread was off the processors: shades that no code has, which are striped besides.
+const OFF_CPU = new Map(
+  ["Blocked", "Sleeping", "Disk", "Preempted", "Runnable"].map((name) => [name, `off-cpu ${name.toLowerCase()}`]),
+);
+SHADES.set("off-cpu blocked", [352, 84, 63, 51]);
+SHADES.set("off-cpu sleeping", [232, 46, 70, 55]);
+SHADES.set("off-cpu disk", [292, 52, 65, 48]);
+SHADES.set("off-cpu preempted", [40, 98, 53, 42]);
+SHADES.set("off-cpu runnable", [164, 62, 55, 36]);
+
+function isOffCpuColor(name) {
+  return name.startsWith("off-cpu ");
+}
+
 function hashOf(text) {
   let hash = 17;
   for (let i = 0; i < Math.min(text.length, 40); i++) {

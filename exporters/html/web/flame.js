@@ -170,6 +170,9 @@ class FlameGraph {
         ? this.fillOf(node, this.look.dark)
         : shade(frame < 0 ? "grey" : this.colorOf(frame), frame < 0 ? "" : this.tree.nameOf(node), this.look.dark);
     context.fillRect(left, top, Math.max(wide, 0.5), ROW - 1);
+    if (frame >= 0 && wide > 4 && !isFound && isOffCpuColor(this.colorOf(frame))) {
+      drawStripes(context, left, top, wide, ROW - 1, this.look.text);
+    }
     const isInlined = frame >= 0 && this.isInlined(frame);
     if (isInlined && wide > 4) {
       context.fillStyle = this.look.text;
@@ -317,6 +320,24 @@ class FlameGraph {
       }
     }
   }
+}
+
+/** Stripes from the lower left to the upper right, faint enough for text. */
+function drawStripes(context, left, top, wide, high, color) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, wide, high);
+  context.clip();
+  context.globalAlpha *= 0.16;
+  context.strokeStyle = color;
+  context.lineWidth = 2;
+  context.beginPath();
+  for (let x = left - high; x < left + wide; x += 9) {
+    context.moveTo(x, top + high);
+    context.lineTo(x + high, top);
+  }
+  context.stroke();
+  context.restore();
 }
 
 /** The text, cut so that it is at most so wide. */

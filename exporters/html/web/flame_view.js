@@ -2,6 +2,11 @@
 
 const SHOWN_IN_LEGEND = 12;
 
+/** How many samples a measure has of which each stands for several events; Infinity of what is exact. */
+function samplesOf({ samples, exact }) {
+  return samples === undefined || exact ? Number.POSITIVE_INFINITY : samples;
+}
+
 class FlameView {
   constructor(recording, state) {
     this.recording = recording;
@@ -52,7 +57,7 @@ class FlameView {
     this.measure = el(
       "select",
       { "aria-label": "Weight", onchange: () => this.state.go({ measure: this.measure.value, zoom: "" }) },
-      recording.measures.map((measure, nth) => el("option", { value: String(nth), text: measureTitle(measure) })),
+      recording.weightOptions(0),
     );
     this.find = el("input", {
       type: "search",
@@ -218,7 +223,7 @@ class FlameView {
           : this.merged;
     this.strip.element.hidden = !measure.timed || recording.durationNs <= 0;
     if (!this.strip.element.hidden) {
-      this.strip.show(recording.activity(this.measureIndex, this.threads), this.unit, this.range);
+      this.strip.show(recording.activity(this.measureIndex, this.threads), this.unit, this.range, samplesOf(measure));
     }
     this.chosen = this.#search(values.find);
     const zoomed = values.zoom === "" ? -1 : nodeAt(this.tree, values.zoom.split("."));
@@ -283,8 +288,8 @@ class FlameView {
     const sorted = [...found].sort((a, b) => b[1].self - a[1].self);
     this.legend.replaceChildren(
       ...sorted.slice(0, SHOWN_IN_LEGEND).map(([name, { color, self }]) => {
-        const swatch = el("span", { class: "swatch" });
-        swatch.style.background = shade(color, "", isDark());
+        const swatch = el("span", { class: isOffCpuColor(color) ? "swatch striped" : "swatch" });
+        swatch.style.backgroundColor = shade(color, "", isDark());
         return el(
           "span",
           { class: "entry" },

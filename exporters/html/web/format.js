@@ -63,7 +63,14 @@ function fileName(path) {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-function measureTitle({ name, unit }) {
+function measureTitle({ name, unit, kind }) {
+  if (kind === "off-cpu") {
+    return "Time off the CPU";
+  }
+  if (kind !== undefined) {
+    const of = unit === "ns" ? "time" : unit === "count" || name.includes(unit) ? "" : unit;
+    return name === "tracepoints" ? "All tracepoints" : of === "" ? name : `${name} (${of})`;
+  }
   const title = name.charAt(0).toUpperCase() + name.slice(1);
   return unit === "count" || unit === "bytes" || name === "time of calls"
     ? title

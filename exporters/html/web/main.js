@@ -13,6 +13,7 @@ const TABS = [
     "Events",
     ({ info }) => info.markers.length > 0 || info.processes.some((p) => p.counters.some((c) => c.values > 0)),
   ],
+  ["waits", "Waits", (recording) => recording.waits.longest.length > 0],
   [
     "code",
     "Code",
@@ -94,6 +95,7 @@ class Page {
       functions: () => [this.#scope(), functionsView(this.recording, this.flame, this.state)],
       memory: () => memoryView(this.recording),
       events: () => eventsView(this.recording),
+      waits: () => waitsView(this.recording),
       code: () => codeView(this.recording),
       source: () => sourceView(this.recording, this.state),
       threads: () => [threadsView(this.recording)],
@@ -105,7 +107,6 @@ class Page {
   /** What the functions are of, and the choice of the weight. */
   #scope() {
     const { recording, flame, state } = this;
-    const chosen = recording.measures[flame.measureIndex];
     const parts = [];
     if (flame.range !== null) {
       const [start, end] = [flame.range[0] * recording.bucketNs, (flame.range[1] + 1) * recording.bucketNs];
@@ -117,9 +118,7 @@ class Page {
     const weight = el(
       "select",
       { "aria-label": "Weight", onchange: (event) => state.go({ measure: event.target.value, zoom: "" }) },
-      recording.measures.map((m, nth) =>
-        el("option", { value: String(nth), text: measureTitle(m), selected: m === chosen }),
-      ),
+      recording.weightOptions(flame.measureIndex),
     );
     return el(
       "div",

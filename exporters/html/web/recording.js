@@ -28,6 +28,12 @@ class Recording {
     this.categories = data.categories;
     this.tiers = data.tiers;
     this.measures = data.measures;
+    this.ratios = data.ratios;
+    this.tracepoints = data.tracepoints;
+    this.waits = data.waits;
+    if (this.measures.some(({ kind }) => kind === "off-cpu")) {
+      this.categories = this.categories.map((c) => ({ ...c, color: OFF_CPU.get(c.name) ?? c.color }));
+    }
     this.parent = Int32Array.from(data.nodes.parent, (back, node) => (back === 0 ? -1 : node - back));
     this.frame = Int32Array.from(data.nodes.frame);
     this.nNodes = this.frame.length;
@@ -127,6 +133,11 @@ class Recording {
     return tier >= 0 ? this.tiers[tier] : category >= 0 ? this.categories[category] : { name: "Other", color: "grey" };
   }
 
+  /** Whether a frame says why a thread was off the processors. */
+  isOffCpu(frame) {
+    return isOffCpuColor(this.kindOf(frame).color);
+  }
+
   isInlined(frame) {
     return this.frames.inlined[frame] === 1;
   }
@@ -141,6 +152,39 @@ class Recording {
     return this.series.filter(
       (s) => s.measure === measure && (threads === null || s.thread < 0 || threads.has(threadId(s))),
     );
+  }
+
+  /** The name of the main event, "" where there is none or it is the only one. */
+  mainEvent() {
+    const { recorded } = this.info.events;
+    return recorded.length > 1 ? recorded[0].name : "";
+  }
+
+  /** What a measure is called where one is chosen. */
+  titleOf(measure) {
+    const main = this.mainEvent();
+    return measure.name === "samples" && measure.kind === undefined && main !== ""
+      ? `Samples of ${main}`
+      : measureTitle(measure);
+  }
+
+  /** The options of a choice of the weight: tracepoints by themselves, where there are many. */
+  weightOptions(chosen) {
+    const options = this.measures.map((measure, nth) => ({
+      isPoint: measure.kind === "tracepoint",
+      option: el("option", { value: String(nth), text: this.titleOf(measure), selected: nth === chosen }),
+    }));
+    const points = options.filter(({ isPoint }) => isPoint).map(({ option }) => option);
+    const label = this.tracepoints > 0 ? `Tracepoints: all ${this.tracepoints}, and the largest` : "Tracepoints";
+    const grouped = points.length > 3 ? [el("optgroup", { label }, points)] : points;
+    const before = options.filter(({ isPoint }, nth) => !isPoint && nth < this.#firstAfterEvents());
+    const after = options.filter(({ isPoint }, nth) => !isPoint && nth >= this.#firstAfterEvents());
+    return [...before.map(({ option }) => option), ...grouped, ...after.map(({ option }) => option)];
+  }
+
+  #firstAfterEvents() {
+    const last = this.measures.findLastIndex(({ kind }) => kind !== undefined);
+    return last < 0 ? this.measures.length : last + 1;
   }
 
   /** What each bucket of time has. */

@@ -54,12 +54,40 @@ function cardsOf(recording) {
     info.processes.length > 1 ? `Threads of ${info.processes.length} processes` : "Threads",
     formatCount(threads.length),
   ]);
-  cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], ["Samples", samples > 0 ? formatCount(samples) : ""]);
+  const [what, nSamples, others] = sampledIn(recording, samples);
+  cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], [what, nSamples > 0 ? formatCount(nSamples) : ""]);
+  const shown = others.length > 3 ? [] : others;
+  cards.push(
+    ...shown.map((event) => [eventTitle(event), formatAmount(event.weight, event.unit === "ns" ? "ns" : "count")]),
+  );
+  cards.push(["Other events", shown.length < others.length ? formatCount(others.length) : ""]);
+  cards.push(
+    ...info.events.ratios
+      .slice(0, 1)
+      .map(({ name, value }) => [titled(name), value === null ? "" : threeDigits(value)]),
+  );
   cards.push(["Functions", formatCount(info.functions.total)]);
   cards.push(["Allocated", info.allocations.bytes > 0 ? formatBytes(info.allocations.bytes) : ""]);
   cards.push(["Live at the last heap snapshot", shots.length > 0 ? formatBytes(shots[shots.length - 1].bytes) : ""]);
   cards.push(["Code objects", info.code_objects > 0 ? formatCount(info.code_objects) : ""]);
   return cards.filter(([, value]) => value !== "");
+}
+
+/** [what the samples are of, how many there are, the other events that have any] */
+function sampledIn(recording, samples) {
+  const { recorded } = recording.info.events;
+  const isPoint = (event) => event.kind === "tracepoint";
+  if (recording.tracepoints > 0 && isPoint(recorded[0])) {
+    const all = recorded.filter(isPoint).reduce((sum, event) => sum + event.samples, 0);
+    const others = recorded.filter((event) => !isPoint(event) && event.samples > 0);
+    return [`Samples of ${recording.tracepoints} tracepoints`, all, others];
+  }
+  const main = recording.mainEvent();
+  return [main === "" ? "Samples" : `Samples of ${main}`, samples, recorded.slice(1).filter((e) => e.samples > 0)];
+}
+
+function eventTitle({ name, kind, is_scaled: isScaled }) {
+  return kind === "off-cpu" ? "Time off the CPU" : isScaled ? `${name} (scaled)` : name;
 }
 
 /** One line for what matters, which leads to the report. */

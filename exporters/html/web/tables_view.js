@@ -15,6 +15,7 @@ function functionsView(recording, flame, state) {
   const counted = recording.measures.findIndex(({ name, unit }) => name === "calls" && unit === "count");
   const withCalls = counted >= 0 && name === "time of calls";
   const calls = withCalls ? mergedTree(recording, counted, threads, range).byFunction().self : null;
+  const ratios = ratiosOf(recording, groups, threads, range);
   const rows = [];
   for (let func = 0; func < self.length; func++) {
     if (total[func] > 0 || (calls !== null && calls[func] > 0)) {
@@ -27,6 +28,11 @@ function functionsView(recording, flame, state) {
     shareColumn("Self %", (row) => row.self, merged.whole),
     { ...amountColumn("Total", (row) => row.total, unit, 0), isRare: true },
     shareColumn("Total %", (row) => row.total, merged.whole),
+    ...ratios.map(({ title, of }) => ({
+      title,
+      value: (row) => of[row.func],
+      show: (row) => (Number.isNaN(of[row.func]) ? "" : threeDigits(of[row.func])),
+    })),
     withCalls ? { title: "Calls", value: (row) => row.calls, show: (row) => formatCount(row.calls) } : null,
     textColumn(
       "Function",
@@ -52,12 +58,27 @@ function functionsView(recording, flame, state) {
   ].filter((column) => column !== null);
   const sorted = columns.findIndex((column) => column.title === (state.values.sort ?? "Self"));
   return sortedTable({
-    caption: `${plural(rows.length, "function")}, by ${name}`,
+    caption: `${plural(rows.length, "function")}, by ${recording.titleOf(recording.measures[measureIndex])}`,
     columns,
     rows,
     sortBy: Math.max(0, sorted),
     filterLabel: "Filter functions",
     onsort: (nth) => state.replace({ sort: columns[nth].title }),
+  });
+}
+
+const MOST_RATIOS = 4;
+
+/** The ratios of events: their titles, and those of what each function has itself, NaN where there is nothing to divide
+ * by. */
+function ratiosOf(recording, groups, threads, range) {
+  const own = (measure) => mergedTree(recording, measure, threads, range).byFunction(groups).self;
+  return recording.ratios.slice(0, MOST_RATIOS).map(({ name, factor, numerator, denominator }) => {
+    const [above, below] = [own(numerator), own(denominator)];
+    return {
+      title: titled(name),
+      of: above.map((n, func) => (below[func] > 0 ? (factor * n) / below[func] : Number.NaN)),
+    };
   });
 }
 
@@ -79,6 +100,45 @@ function kindsOfFunctions(recording) {
     kinds.get(func).add(recording.kindOf(frame).name);
   });
   return kinds;
+}
+
+// ---------------------------------------------------------------- waits
+
+function waitsView(recording) {
+  const { n, longest: waits } = recording.waits;
+  const time = (title, value) => ({ title, value, show: (row) => (value(row) > 0 ? formatTime(value(row)) : "") });
+  const several = recording.info.processes.length > 1;
+  return [
+    el("p", {
+      class: "note",
+      text: "Times in which threads did not run. All of them together are the weight “Time off the CPU” of the flame graph.",
+    }),
+    sortedTable({
+      caption: waits.length < n ? `The ${waits.length} longest of ${formatCount(n)} waits` : plural(n, "wait"),
+      columns: [
+        amountColumn("Off the CPU", (row) => row.ns, "ns", waits[0].ns),
+        waits.some((row) => row.runnable_ns > 0) ? time("Ready to run", (row) => row.runnable_ns) : null,
+        { title: "At", value: (row) => row.at_ns, show: (row) => formatTime(row.at_ns) },
+        textColumn("Why", (row) => row.why),
+        textColumn("Thread", (row) => (several ? `${row.thread} · ${row.process}` : row.thread)),
+        waits.some((row) => row.waker !== "") ? textColumn("Woken by", (row) => row.waker) : null,
+        textColumn(
+          "Where, and who called it",
+          (row) => row.stack.join(" ‹ "),
+          (row) => pathElement(row.stack),
+        ),
+        waits.some((row) => row.waker_stack.length > 0)
+          ? textColumn(
+              "Where the waker was",
+              (row) => row.waker_stack.join(" ‹ "),
+              (row) => pathElement(row.waker_stack, 2),
+            )
+          : null,
+      ].filter((column) => column !== null),
+      rows: waits,
+      filterLabel: "Filter waits",
+    }),
+  ];
 }
 
 // ---------------------------------------------------------------- memory
@@ -207,8 +267,8 @@ function heapTables(process) {
 }
 
 /** The innermost function, and a few of its callers; the rest on demand. */
-function pathElement(names) {
-  const shown = names.slice(0, 4);
+function pathElement(names, most = 4) {
+  const shown = names.slice(0, most);
   const text = el("span", { class: "name", text: shown.join(" ‹ ") || "unknown" });
   if (names.length === shown.length) {
     return text;
