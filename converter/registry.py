@@ -141,6 +141,18 @@ def _jslb(_: Collection[str]) -> Write:
     return jslb.write
 
 
+def _pprof(_: Collection[str]) -> Write:
+    from traceferry.exporters import pprof
+
+    return pprof.write
+
+
+def _folded(_: Collection[str]) -> Write:
+    from traceferry.exporters import folded
+
+    return folded.write
+
+
 def _firefox_comparison() -> WriteComparison:
     from traceferry.exporters.firefox import comparison
 
@@ -218,6 +230,14 @@ EXPORTERS = (
     Exporter(
         "perfetto", "Perfetto protobuf trace", (".pftrace", ".perfetto-trace"), ".pftrace", "ui.perfetto.dev",
         GB, _perfetto, comparing=_perfetto_comparison,
+    ),
+    Exporter(
+        "pprof", "pprof profile: what functions have, for each measure", (".pb",), ".pb.gz", "go tool pprof",
+        GB, _pprof,
+    ),
+    Exporter(
+        "folded", "collapsed stacks, text: what each call path has", (".folded",), ".folded",
+        "flamegraph.pl or speedscope", GB, _folded,
     ),
     Exporter(
         "autofdo", "sample profile of LLVM, text: which lines of native functions run, from branches (AutoFDO)",

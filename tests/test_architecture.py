@@ -34,7 +34,7 @@ NAMED = {
     "converter/trace_processor/session.py": {"perfetto"},
     "converter/apps/cli/__init__.py": {"firefox", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},
-    "converter/apps/cli/convert.py": {"gecko", "perfetto"},
+    "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},
     "converter/apps/cli/view.py": {"firefox", "perfetto"},
     "converter/apps/fleet/inputs.py": {"perf"},
     "converter/model/categories.py": {"mono"},

@@ -33,8 +33,8 @@ def add_to(convert: argparse.ArgumentParser) -> None:
     options.add_input_options(convert, may_lack=True)
     convert.add_argument(
         "-o", "--output", metavar="OUT",
-        help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace, .html or "
-        ".afdo.txt, each also with .gz; - is standard output (default: beside the first input)",
+        help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace, .html, "
+        ".pb (pprof), .folded or .afdo.txt, each also with .gz; - is standard output (default: beside the first input)",
     )  # fmt: skip
     convert.add_argument("--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS))
     held = sorted({name for e in registry.EXPORTERS for name in e.holds})

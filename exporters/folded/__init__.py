@@ -1,0 +1,36 @@
+"""Collapsed stacks: a line for each call path, its functions from the outermost on between semicolons, and a number.
+
+What flamegraph.pl, inferno, speedscope and others read. The number is the ns of calls, else of samples; a line has one,
+so other measures are left out. The first name is the process's, as stackcollapse-perf.pl has it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from traceferry.exporters.amounts import Amounts
+from traceferry.files.output import Output
+from traceferry.model import TraceBuilder
+
+# What would end a name, or a line.
+REPLACED = str.maketrans({";": ":", "\n": " ", "\r": " "})
+PIECE = 1 << 12
+
+
+def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
+    """Writes the paths in the order of their texts; equal ones of several threads are one."""
+    amounts = Amounts(trace, progress)
+    names = [name.translate(REPLACED).strip() or "[unknown]" for name in map(trace.func_name, range(len(trace.funcs)))]
+    lines: Counter[str] = Counter()
+    for thread in amounts.of_threads():
+        process = thread.process.rpartition(" (")[0].translate(REPLACED)
+        for path, (amount, *_) in thread.amounts:
+            if amount:
+                functions = [names[func] for func in amounts.paths.of(path)]
+                lines[";".join([process, *reversed(functions)])] += amount
+    written = sorted(lines.items())
+    for at in range(0, len(written), PIECE):
+        out.write("".join(f"{path} {n}\n" for path, n in written[at : at + PIECE]).encode("utf-8", "replace"))
+    for measure in amounts.measures[1:]:
+        trace.report.note("columns_dropped", 1, where=measure.name, detail=measure.name)

@@ -1,0 +1,171 @@
+"""pprof profiles and collapsed stacks: their numbers are those of info."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import REPO
+from outputs import saved
+from support import load_checked
+from test_foreign_content import weighted
+from test_perfetto_heap import START, Built, thread
+
+from traceferry.analysis.info.summary import summarize
+from traceferry.model import SAMPLES, Event, Table, ThreadData, Trace
+
+JAVA = REPO / "fixtures" / "jit" / "java17" / "perf.data.zst"
+XRAY = REPO / "fixtures" / "xray" / "clang-19" / "fdr-c19-pie-pool.xray"
+ROW = re.compile(r"\s*(\d+)(?:ns)?\s+\S+%\s+\S+%\s+(\d+)(?:ns)?\s+\S+%\s+(.*?)(?: \(inline\))?$")
+
+
+@pytest.fixture(scope="module", params=[JAVA, XRAY], ids=["samples", "calls"])
+def trace(request: pytest.FixtureRequest) -> Trace:
+    return load_checked([str(request.param)])
+
+
+def top(path: Path, *options: str) -> dict[str, tuple[int, int]]:
+    """Returns what `pprof -top` has of each function: (flat, cum)."""
+    go = shutil.which("go") or pytest.skip("go is not installed")
+    words = [go, "tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0", *options, str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    if "no such tool" in done.stderr:
+        pytest.skip("go has no tool pprof")
+    assert done.returncode == 0, done.stderr
+    rows = (found for line in done.stdout.splitlines() if (found := ROW.fullmatch(line)))
+    functions: dict[str, tuple[int, int]] = {}
+    for found in rows:
+        flat, cum = functions.get(found[3], (0, 0))
+        functions[found[3]] = flat + int(found[1]), cum + int(found[2])
+    return functions
+
+
+def by_short_name(functions: dict[str, tuple[int, int]]) -> Counter[str]:
+    """Returns what functions have themselves, by the beginning of their names."""
+    short: Counter[str] = Counter()
+    for name, (flat, _) in functions.items():
+        name = name.removesuffix(" const")
+        short[re.split(r"[(<\[]", name)[0].strip()] += flat
+    return +short
+
+
+def functions_of(trace: Trace, are_unique: bool = True) -> dict[str, tuple[int, int]]:
+    """Returns what info has of each function: of those whose name is the only one of its kind; else of the names."""
+    told = summarize(trace, top=10**6)["functions"]["top"]
+    names = Counter(row["name"] for row in told)
+    has_calls = any(row.get("total_ns") for row in told)
+    flat, cum = ("self_ns", "total_ns") if has_calls else ("samples", "total_samples")
+    if are_unique:
+        told = [row for row in told if names[row["name"]] == 1]
+    found: dict[str, tuple[int, int]] = {}
+    for row in told:
+        own, total = found.get(row["name"], (0, 0))
+        found[row["name"]] = own + row[flat], total + row[cum]
+    return found
+
+
+def test_pprof_top_is_info(trace: Trace, tmp_path: Path) -> None:
+    found = top(saved(trace, tmp_path / "x.pb.gz"), "-unit=ns")
+    wanted = {name: amounts for name, amounts in functions_of(trace).items() if amounts[1]}
+    shown = {name: amounts for name, amounts in wanted.items() if name in found}
+    assert shown
+    assert {name: found[name] for name in shown} == shown
+    # pprof leaves out C++'s parameters and arguments of templates.
+    assert by_short_name(found) == by_short_name(functions_of(trace, are_unique=False))
+
+
+def test_collapsed_stacks_add_up_to_info(trace: Trace, tmp_path: Path) -> None:
+    own: Counter[str] = Counter()
+    for line in saved(trace, tmp_path / "x.folded").read_text().splitlines():
+        path, number = line.rsplit(" ", 1)
+        own[path.rsplit(";", 1)[1]] += int(number)
+    wanted = {name: flat for name, (flat, _) in functions_of(trace).items() if flat and ";" not in name}
+    assert wanted
+    assert {name: own[name] for name in wanted} == wanted
+
+
+# ---------------------------------------------------------------- what is in a file, read here
+
+
+def fields_of(data: bytes) -> Iterator[tuple[int, Any]]:
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+        else:
+            assert tag & 7 == 2
+            size = varint()
+            yield tag >> 3, data[at : at + size]
+            at += size
+
+
+def numbers_of(data: bytes) -> list[int]:
+    each = re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data, re.DOTALL)
+    return [value for _, value in fields_of(b"".join(b"\x08" + one for one in each))]
+
+
+def read_profile(path: Path) -> tuple[list[tuple[str, str]], list[tuple[list[str], list[int], dict[str, str]]]]:
+    """Returns (types of samples with their units, samples: functions, values, labels)."""
+    data = gzip.decompress(path.read_bytes())
+    fields = list(fields_of(data))
+    texts = [value.decode() for field, value in fields if field == 6]
+    types = [tuple(texts[number] for _, number in fields_of(value)) for field, value in fields if field == 1]
+    names = {}
+    for field, value in fields:
+        if field == 5:
+            function = dict(fields_of(value))
+            names[function[1]] = texts[function[2]]
+    samples = []
+    for field, value in fields:
+        if field == 2:
+            parts = list(fields_of(value))
+            labels = [dict(fields_of(part)) for number, part in parts if number == 3]
+            of = dict(parts)
+            stack = [names[location] for location in numbers_of(of[1])]
+            samples.append((stack, numbers_of(of[2]), {texts[one[1]]: texts[one[2]] for one in labels}))
+    return types, samples  # type: ignore[return-value]
+
+
+def test_rows_that_stand_for_several_samples(tmp_path: Path) -> None:
+    types, samples = read_profile(saved(weighted(7, 1).trace, tmp_path / "x.pb.gz"))
+    assert types == [("samples", "count")]
+    labels = {"process": "app 1 (1)", "thread": "main (1)"}
+    assert samples == [(["a", "main"], [7], labels), (["b", "main"], [1], labels)]
+
+
+def test_each_event_is_a_type(tmp_path: Path) -> None:
+    built = Built()
+    built.trace.events = [Event("cpu-clock", "ns", 10**6, "clock"), Event("cache-misses", "count", kind="hardware")]
+    one, other = built.stack("f;g"), built.stack("f;g", "h")
+    samples = Table(SAMPLES, {"ts": [START, START + 1], "stack": [one, other], "weight": [5, 6]})
+    misses = Table(SAMPLES, {"ts": [START], "stack": [other], "weight": [100]})
+    thread(built.process(), ThreadData(samples=samples, other_samples={1: misses}))
+    types, found = read_profile(saved(built.trace, tmp_path / "x.pb.gz"))
+    assert types == [("samples", "count"), ("cpu-clock", "nanoseconds"), ("cache-misses", "count")]
+    assert [(stack, values) for stack, values, _ in found] == [(["f;g"], [1, 5, 0]), (["h", "f;g"], [1, 6, 100])]
+    assert saved(built.trace, tmp_path / "x.folded").read_text() == "app 1;f:g 1\napp 1;f:g;h 1\n"
+
+
+def test_a_recording_of_nothing(tmp_path: Path) -> None:
+    built = Built()
+    built.process()
+    assert read_profile(saved(built.trace, tmp_path / "x.pb.gz")) == ([], [])
+    assert saved(built.trace, tmp_path / "x.folded").read_text() == ""
