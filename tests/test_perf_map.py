@@ -1570,6 +1570,7 @@ def test_samples_of_time_off_the_processor(sample_type: str, n: int) -> None:
     asleep = 0 if sample_type == "RAW" else 8
     trace = read(data.sample(asleep, asleep, START + 1, LIB, event=1, raw=bytes(40)))
     assert reported(trace) == ({"off_cpu_not_read": 1} if n == 1 else {})
+    assert [(e.name, e.unit, e.kind) for e in trace.events[1:]] == [("offcpu-time", "ns", "off-cpu")] * (n - 1)
     assert len([process for process in trace.processes if process.threads]) == n
 
 

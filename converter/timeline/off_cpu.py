@@ -36,7 +36,7 @@ _WORDS = {PREEMPTED: "preempted", RUNNABLE: "woken, waits for a CPU", UNKNOWN: "
 
 
 class Durations(NamedTuple):
-    """Of one thread, in ns: together its lifetime within the recording."""
+    """Holds the ns that one thread ran, could have run, and waited: together its lifetime within the recording."""
 
     on: int
     runnable: int

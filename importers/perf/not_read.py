@@ -38,7 +38,7 @@ PARTS = {
 
 def without_off_cpu(samples: Samples, events: Sequence[Event], problems: list[Problem]) -> Samples:
     """Leaves out samples of perf record --off-cpu that have all they say in their raw data."""
-    of = [event.index for event in events if _is_off_cpu(event)]
+    of = [event.index for event in events if is_off_cpu(event)]
     is_off = np.isin(samples.event, of) & (samples.raw_at >= 0)
     if not of or not is_off.any():
         return samples
@@ -47,7 +47,8 @@ def without_off_cpu(samples: Samples, events: Sequence[Event], problems: list[Pr
     return replace(samples, **{name: getattr(samples, name)[~is_off] for name in columns})
 
 
-def _is_off_cpu(event: Event) -> bool:
+def is_off_cpu(event: Event) -> bool:
+    """Whether perf record --off-cpu made it, which counts ns."""
     attr = event.attr
     is_bpf = attr.type == AttrType.SOFTWARE and attr.config == BPF_OUTPUT
     return is_bpf and event.name.partition(":")[0] == OFF_CPU_EVENT

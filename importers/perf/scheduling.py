@@ -52,8 +52,8 @@ NEVER_TS = (1 << 63) - 1
 
 
 class Steps(NamedTuple):
-    """What a thread did, by time. ts int64; what uint8: IN, OUT; source uint8; row int32: of the samples, or of the
-    switches where a record tells it; letter uint8: of Switching.letters, why it left."""
+    """Columns of what a thread did, by time. ts int64; what uint8: IN, OUT; source uint8; row int32: of the samples, or
+    of the switches where a record tells it; letter uint8: of Switching.letters, why it left."""
 
     ts: Array
     what: Array
@@ -66,7 +66,7 @@ class Steps(NamedTuple):
 
 
 class Wakes(NamedTuple):
-    """When a thread was woken, by time. ts int64; row int32: of the samples."""
+    """Columns of when a thread was woken, by time. ts int64; row int32: of the samples."""
 
     ts: Array
     row: Array
@@ -156,7 +156,7 @@ class Switching:
 
     @cached_property
     def n_left_out(self) -> int:
-        """How many switches the recorder left out on purpose, as the periods of the others tell."""
+        """Counts the switches that the recorder left out on purpose, as the periods of the others tell."""
         period = self.recording.samples.period
         return sum(int(np.maximum(period[rows] - 1, 0).sum()) for _, rows in _rows_of(self.recording, (SWITCH,)))
 
@@ -403,7 +403,7 @@ class ThreadSwitches:
 
     @cached_property
     def n_missing(self) -> int:
-        """How many switches the recording lacks between two others: a thread leaves twice, or goes on twice."""
+        """Counts the switches that the recording lacks between two others: a thread leaves twice, or goes on twice."""
         what = self.steps.what[merged(self.steps)]
         return int((what[1:] == what[:-1]).sum())
 

@@ -17,6 +17,7 @@ from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import has_accesses, latency_of
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType, ReadFormat
+from traceferry.importers.perf.not_read import is_off_cpu
 from traceferry.importers.perf.recording import Event as RecordedEvent
 from traceferry.importers.perf.recording import Recording
 from traceferry.model import Array, Event, EventKind, TraceBuilder, index_of
@@ -116,6 +117,8 @@ def _event_of(recording: Recording, event: RecordedEvent, amount: _Amount | None
     kind: EventKind = KINDS.get(event.attr.type, "pmu")
     if _is_clock(event) or has_accesses(event):
         kind = "clock" if _is_clock(event) else "memory"
+    if is_off_cpu(event):
+        unit, kind, interval = "ns", "off-cpu", 0
     is_scaled = amount is not None and amount.is_scaled
     return Event(unique_name(event, recording.events), unit, interval, kind, period, is_scaled=is_scaled)
 
