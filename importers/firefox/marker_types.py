@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from traceferry.importers.firefox.columns import BadRows, Columns, text_of
+from traceferry.importers.firefox.columns import MAX_INTEGER, BadRows, Columns, text_of
 from traceferry.importers.firefox.markers import PICTURE_SIZE, TIMES, Rows
 from traceferry.importers.firefox.times import Times
 from traceferry.model import (
@@ -285,7 +285,20 @@ def _converted(column: _Column, cells: list[Any], texts: list[str], times: Times
     if form == "hex":
         return _numbers(cells, _unsigned, np.uint64, path, bad)
     scale = NS_OF.get(column.form, 1.0)
+    if set(map(type, cells)) <= {int, float, type(None)}:
+        return _whole(cells, scale, path, bad)
     return _numbers(cells, lambda cell: round(cell * scale) if scale != 1 else int(cell), np.int64, path, bad)
+
+
+def _whole(cells: list[Any], scale: float, path: str, bad: BadRows) -> Array:
+    """Returns numbers as int64, 0 for null."""
+    columns = Columns({"cells": cells}, path, bad)
+    if scale == 1:
+        return columns.ints("cells", 0)
+    values = np.rint(columns.floats("cells", 0) * scale)
+    is_good = np.abs(values) < MAX_INTEGER
+    bad.add(path, int(np.count_nonzero(~is_good)))
+    return np.where(is_good, values, 0).astype(np.int64)
 
 
 def _numbers(cells: Iterable[Any], convert: Callable[[Any], int], dtype: Any, path: str, bad: BadRows) -> Array:

@@ -64,7 +64,9 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
     rows, begin, end, data = _paired(table)
     names = [texts[number] if number >= 0 else "" for number in table.name[rows].tolist()]
     types = [_type_of(one) for one in data]
-    stack = np.array([_stack_of(one) for one in data], np.int64)
+    stack = np.full(len(data), -1)
+    for row in (row for row, one in enumerate(data) if "cause" in one or "stack" in one):
+        stack[row] = _stack_of(data[row])
     is_bad = (stack >= n_stacks) | (stack < -1)
     columns.bad("data.cause.stack", int(np.count_nonzero(is_bad)))
     has_start, has_end = ~np.isnan(begin), ~np.isnan(end)
@@ -168,8 +170,8 @@ def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
         elif waiting[name]:
             _join(waiting[name].pop(), row, begin, end, data, is_gone)
     requests: dict[Any, int] = {}
-    for row, one in enumerate(data):
-        if one.get("type") == NETWORK and isinstance(one.get("id"), (int, str)):
+    for row, one in ((row, one) for row, one in enumerate(data) if one.get("type") == NETWORK):
+        if isinstance(one.get("id"), (int, str)):
             if one.get("status") == NETWORK_START:
                 requests[one["id"]] = row
             elif one.get("status") in NETWORK_STOPS and one["id"] in requests:

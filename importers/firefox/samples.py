@@ -79,7 +79,11 @@ def _weights(table: Columns, times: Times) -> tuple[Array, str]:
         return np.ones(table.n, np.int64), BYTES if kind == "bytes" else SAMPLES_UNIT
     if kind == "tracing-ms" or name == "duration":
         return times.durations(table.floats(name, 0)), NS
-    return table.ints(name, 1 if kind != "bytes" else 0), BYTES if kind == "bytes" else SAMPLES_UNIT
+    if kind == "bytes":
+        return table.ints(name, 0), BYTES
+    weight = table.ints(name, 1)
+    table.bad(name, int(np.count_nonzero(weight < 0)))
+    return np.maximum(weight, 0), SAMPLES_UNIT
 
 
 def _cpu_ns(table: Columns, unit: Any) -> Array:
