@@ -328,6 +328,32 @@ def test_the_package_with_the_names_is_told(
     assert "--symbols" in without
 
 
+DISTRIBUTIONS = {
+    'ID=fedora\n': "dnf debuginfo-install $(rpm -qf /usr/lib64/libx.so), or --debuginfod, gives them names",
+    'ID="rocky"\nID_LIKE="rhel centos fedora"\n': "dnf debuginfo-install $(rpm -qf /usr/lib64/libx.so)",
+    'ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n':
+        "zypper install $(rpm -qf --qf '%{name}-debuginfo' /usr/lib64/libx.so), or --debuginfod https://",
+    "ID=arch\n": "--debuginfod https://debuginfod.archlinux.org gives",
+    "ID=alpine\n": "apk add PACKAGE-dbg, for the package of /usr/lib64/libx.so,",
+    "ID=of-my-own\nno field\n": "",
+    "": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("release", DISTRIBUTIONS)
+def test_what_gives_names_on_other_distributions(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "DPKG_LISTS", tmp_path)
+    monkeypatch.setattr(packages, "OS_RELEASE", tmp_path / "os-release")
+    assert packages.advice_for("/usr/lib64/libx.so") == ""
+    (tmp_path / "os-release").write_text(release)
+    found = packages.advice_for("/usr/lib64/libx.so")
+    assert found.startswith(DISTRIBUTIONS[release])
+    assert bool(found) == bool(DISTRIBUTIONS[release])
+    if release == "ID=alpine\n":
+        assert packages.advice_for("/lib/ld-musl-x86_64.so.1").startswith("apk add musl-dbg, ")
+    assert "'a b'" in packages.advice_for("a b") or "arch" in release or not found
+
+
 PACKAGES = {
     "libc6": "libc6-dbg", "libgcc-s1": "libgcc-s1-dbgsym", "openjdk-17-jre-headless": "openjdk-17-dbg",
     "python3.11-minimal": "python3.11-dbg", "libpython3.11": "python3.11-dbg", "libpython3-stdlib":

@@ -25,7 +25,7 @@ from traceferry.symbolication.debug_files import stripped_binary
 from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import demangler_for
 from traceferry.symbolication.interface import FoundSymbols
-from traceferry.symbolication.packages import SUFFIX, debug_package
+from traceferry.symbolication.packages import advice_for
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -54,11 +54,11 @@ def two_of(kind: type[One]) -> Callable[[Any], tuple[One, One]]:
 
 
 def _names_elsewhere(library: Library) -> tuple[str, str]:
-    """Returns (the name of a library's debug file, the package that has it), "" where they are not known."""
+    """Returns (the name of a library's debug file, what gives it to the user), "" where they are not known."""
     assert library.symbols is not None
     link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
     is_wanted = library.n_nameless >= MANY_NAMELESS and library.debug is None
-    return link.name if link is not None else "", debug_package(library.symbols.path) if is_wanted else ""
+    return link.name if link is not None else "", advice_for(library.symbols.path) if is_wanted else ""
 
 
 def _is_program(symbols: Symbols) -> bool:
@@ -149,13 +149,11 @@ class Libraries:
             advice = OF_BUILD if library.build_id else None
             report.note("names_missing", n, where=where, detail=f"{counts}: {why}", advice=advice)
             return
-        link, package = self._answers.ask(
+        link, advice = self._answers.ask(
             f"names of {where}", report, partial(_names_elsewhere, library), unpacked=two_of(str)
         )
         apart = f"; its debug file is called {link}" if link else ""
-        where_from = " from the distribution's archive of debug packages" if package.endswith(SUFFIX) else ""
-        advice = f"apt install {package}{where_from}, or --debuginfod, gives them names" if package else None
-        report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}", advice=advice)
+        report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}", advice=advice or None)
 
     def _find(self, recorded: Recorded, library: Library) -> None:
         """Finds what names the file's code, and the file: in the pack, if the recording is of one."""
