@@ -23,6 +23,9 @@ from conftest import REPO
 
 import traceferry
 from tests.test_debug_files import BUILD_ID, WORK, elf
+from tests.test_debuginfod import send, server
+from tests.test_perf_map import PROGRAM as TINY
+from tests.test_perf_map import Elf, running
 from traceferry import packing
 from traceferry.apps import cli
 from traceferry.common.errors import FormatError, UsageError
@@ -152,6 +155,46 @@ def test_who_may_read_a_pack_is_who_may_read_all_in_it(tmp_path: Path, recording
         assert output.stat().st_mode & 0o777 == pack
         output.chmod(0o666 if pack == 0o600 else pack)
     assert any("jit-7.dump" in name for name in packing.gather(data).members)
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Returns (the pack of a recording of a stripped program, that program, its debug file), which are here no more."""
+    compiler, objcopy = shutil.which("gcc"), shutil.which("objcopy")
+    if compiler is None or objcopy is None:
+        pytest.skip("no gcc and objcopy here to make a program and its debug file")
+    (tmp_path / "tiny.c").write_text(TINY)
+    subprocess.run([compiler, "-g", "-O2", "-Wl,--build-id=sha1", "tiny.c", "-o", "tiny"], check=True, cwd=tmp_path)
+    subprocess.run([objcopy, "--only-keep-debug", "tiny", "debug"], check=True, cwd=tmp_path)
+    stripped, data = tmp_path / "here" / "tiny", tmp_path / "perf.data"
+    stripped.parent.mkdir()
+    subprocess.run([objcopy, "--strip-all", tmp_path / "tiny", stripped], check=True)
+    build_id = Elf(tmp_path / "tiny").build_id
+    data.write_bytes(running(tmp_path / "tiny", str(stripped), build_id).bytes())
+    packing.write(packing.gather(data), tmp_path / "a.tfpack")
+    shutil.rmtree(stripped.parent)
+    return tmp_path / "a.tfpack", tmp_path / "tiny", tmp_path / "debug"
+
+
+def test_a_server_names_what_a_pack_has_of_a_stripped_program(
+    moved: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack, program, debug = moved
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    assert "outer" not in list(traceferry.load(pack).strings)
+    with server(send(debug.read_bytes())) as (url, asked):
+        found = traceferry.load(pack, options=LoadOptions(debuginfod=[url]))
+    assert {"outer", "inner", "deep"} <= {name.strip("()") for name in found.strings}
+    assert asked == [f"/buildid/{Elf(program).build_id.hex()}/debuginfo"]
+
+
+def test_a_program_that_the_user_gives_shows_the_code_of_a_pack(moved: tuple[Path, Path, Path]) -> None:
+    pack, program, debug = moved
+    for symbols, has_code in (([program], True), ([debug], False), ([], False)):
+        trace = traceferry.load(pack, symbols=symbols)
+        assert ("outer" in list(trace.strings)) == bool(symbols)
+        (reader,) = trace.library_readers
+        assert bool(reader.bytes_of(0, Elf(program).address, 16)) == has_code
 
 
 def test_whole_keeps_functions_that_the_recording_does_not_have(tmp_path: Path) -> None:

@@ -205,10 +205,11 @@ class Libraries:
         given, _ = self._given_for(library.name, library.build_id) if has_symbols else (None, "")
         library.symbols = given.symbols if given is not None else PackedSymbols(value["symbols"])
         library.binary, library.debug = unpacked_binary(value["binary"]), unpacked_binary(value["debug"])
-        is_stripped = (
-            checked(value["is_stripped"], bool) if given is None else stripped_binary(given.symbols) is not None
-        )
-        if has_more and (is_stripped or (given is not None and given.stripped is not None)):
+        if given is not None:
+            binary, debug = self._binaries_of(given, None)
+            library.binary, library.debug = binary or library.binary, debug or library.debug
+            self._find_debug_file(library, recorded.path, given.stripped or stripped_binary(given.symbols))
+        elif has_more and checked(value["is_stripped"], bool):
             self._find_debug_file(library, recorded.path, library.binary)
 
     def _find_here(self, recorded: Recorded, library: Library) -> None:
