@@ -26,6 +26,7 @@ from traceferry.model import Array, LibraryReader, LinkedPlace, Trace, TraceBuil
 
 # Bytes of code whose lines are looked up at once.
 AT_ONCE = 1 << 16
+HEAD = b"# sample profile of LLVM: clang -fprofile-sample-use=FILE\n"
 # Lines are numbers of 16 bits in such profiles.
 OFFSETS = 0xFFFF
 
@@ -85,6 +86,8 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
         n_without = _add_library(functions, trace, lib, counts)
         trace.report.note("profile_without_lines", n_without, where=f"autofdo {lib}", detail=name)
     ranked = sorted(((one.total, name, one) for name, one in functions.items()), key=lambda row: (-row[0], row[1]))
+    # Readers skip comments; a file that is empty would look like one that was not written.
+    out.write(HEAD)
     for total, name, profile in ranked:
         if total:
             out.write("".join(_lines(name, profile)).encode("utf-8", "replace"))
