@@ -177,7 +177,7 @@ class Other:
 
 
 def said(data: bytes) -> list[Any]:
-    """All that the readers say of the bytes, with symbolic and without; a FormatError: they are no such file."""
+    """All that the readers of many addresses and of single ones say of the bytes; a FormatError: they are no such file."""
     import numpy as np
 
     from traceferry.common.errors import FormatError
@@ -190,7 +190,7 @@ def said(data: bytes) -> list[Any]:
     try:
         symbols = ElfSymbols(Binary(Source("fuzz", memoryview(data))), Other(other))
         addresses = np.array(asked_of(list(islice(symbols.functions(), MAX_FUNCTIONS))), np.uint64)
-        alone = stacks_of(look_up(addresses, symbols._own.answer))
+        alone = stacks_of(look_up(addresses, symbols._dwarf.answer))
         return [alone, said_by(ElfSymbols(Binary(Source("fuzz", memoryview(data))), Other(other)))]
     except FormatError as error:
         return [error.message, error.offset]

@@ -372,11 +372,13 @@ cdef class Entries:
         for nth in range(self.n_units):
             n = ranges.n
             state[nth] = UNUSUAL
-            if self.begin(nth, whole=False):
-                if self.header.kind == UT_TYPE or self.is_partial():
+            if self.headers[nth].kind == UT_TYPE:
+                state[nth] = WITHOUT_CODE
+            elif self.headers[nth].kind > UT_PARTIAL:
+                pass
+            elif self.begin(nth, whole=False):
+                if self.is_partial():
                     state[nth] = WITHOUT_CODE
-                elif self.header.kind != UT_COMPILE and self.header.kind != UT_PARTIAL:
-                    pass
                 elif not self.is_split and self.ranges_of_entry(ranges):
                     state[nth] = READABLE
                 else:
@@ -438,7 +440,8 @@ cdef class Entries:
                 return False
             size = 8
             length, at = self.u(at, 8), at + 8
-        if length > self.n_info - at or length < 24:
+        # Headers without the fields of units of other kinds.
+        if length > self.n_info - at or length < 2:
             return False
         header.end = at + length
         header.offset_size = <uint8_t>size
@@ -447,6 +450,8 @@ cdef class Entries:
         if header.version < 2:
             return False
         header.kind = UT_COMPILE
+        if header.end - at < (size + 2 if header.version >= 5 else size + 1):
+            return False
         if header.version >= 5:
             header.kind, header.address_size = self.info[at], self.info[at + 1]
             header.abbrev = self.u(at + 2, size)
@@ -1214,6 +1219,7 @@ cdef class _Lookup:
     cdef int64_t* levels
     cdef Py_ssize_t n_level_room
     cdef bint has_skipped
+    cdef bint is_damaged
 
     def __cinit__(self, Entries entries, const uint64_t[::1] asked, const uint64_t[:, ::1] text):
         self.entries = entries
@@ -1311,6 +1317,8 @@ cdef class _Lookup:
             if at < 0:
                 return False
             is_asked = is_wanted and self.add_pieces(offset, at if shape.has_children else 0)
+            if self.is_damaged:
+                return False
             if not shape.has_children:
                 continue
             next_ = entries.sibling(at) if skips and not is_asked else -1
@@ -1330,8 +1338,7 @@ cdef class _Lookup:
         cdef bint is_better
         self.ranges.n = 0
         if not self.entries.ranges_of_entry(self.ranges):
-            # The reader in Python says why.
-            self.entries.left = -1
+            self.is_damaged = True
             return False
         for nth in range(self.ranges.n):
             held = self.ranges.held[nth]

@@ -112,6 +112,13 @@ class Spans:
         return found
 
 
+def shifted(column: Array) -> Array:
+    """Returns a column of which each row has what the one in front had, the first 0."""
+    found = np.zeros_like(column)
+    found[1:] = column[:-1]
+    return found
+
+
 class BulkLookup:
     """Look-ups in what `info` describes. sections: of the file with the units; table: what else names functions."""
 
@@ -208,8 +215,13 @@ class BulkLookup:
         begin_of_rows = np.where(has_function, begin, asked)
         end_of_rows = np.where(has_function, end, asked + np.uint64(1))
         row_file, row_line = lines.rows(begin_of_rows, end_of_rows, asked)
+        # Padding in front of its first row may be of a function.
+        is_behind = row_file == NO_FILE
+        row_file[is_behind], row_line[is_behind] = lines.rows(
+            asked[is_behind], asked[is_behind] + np.uint64(1), asked[is_behind]
+        )
         # A frame is where the call of the one inside of it is.
-        file, line = np.concatenate(([0], file[:-1])), np.concatenate(([0], line[:-1]))
+        file, line = shifted(file), shifted(line)
         innermost = first[:-1][has_function]
         file[innermost], line[innermost] = row_file[has_function], row_line[has_function]
         source, row_source = lines.sources(file), lines.sources(row_file)

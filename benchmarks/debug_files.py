@@ -1,0 +1,184 @@
+"""Measures names from debug files: 100,000 addresses of one large library, and 50 libraries with a debug file each.
+
+Run by `make bench`. How it measures: common.py.
+
+    python benchmarks/debug_files.py [--sysroot FOLDER]
+
+The large library is OpenJDK's libjvm where its debug file is installed or in FOLDER (openjdk-17-dbg), which is a copy
+of a file tree; else libc with libc6-dbg. `llvm-symbolizer` says what we say of the same addresses: names, lines and
+inlined functions. `perf report` reads the symbol table alone, and none of the compressed sections: it is in the table,
+no target. (The decompression of libjvm's .debug_info takes twice the CPU time of all that it does.)
+The 50 libraries are compiled by gcc: once stripped, with debug files by build id, once as they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from common import OUTPUTS, ROOT, TRACEFERRY, WORK, Command, Targets, in_turn, print_table, ratio
+
+from traceferry.files.source import open_source
+from traceferry.symbolication.binary import Binary
+from traceferry.symbolication.debug_files import path_of_build
+
+sys.path.insert(0, str(ROOT / "tests"))
+from builders.perf_data import PerfData
+
+FOLDER = WORK / "debug_files"
+DEBUG_FOLDER = "usr/lib/debug"
+LIBRARIES = ("usr/lib/jvm/*/lib/server/libjvm.so", "usr/lib/*/libc.so.6", "lib/*/libc.so.6")
+N_ADDRESSES = 100_000
+N_LIBRARIES, N_FUNCTIONS = 50, 150
+BASE = 0x7F00_0000_0000
+SYMBOLIZER = "llvm-symbolizer-19"
+# What the project promises, as parts of another's CPU time.
+OF_SYMBOLIZER, OF_WHOLE = 1 / 2, 1.2
+SOURCE = """
+struct item {{ long value; struct item *next; }};
+static inline long step(struct item *item, long x) {{ return item->value * x + (x >> 3); }}
+{functions}
+"""
+FUNCTION = """
+long work_{library}_{nth}(struct item *item, long x) {{
+  for (; item; item = item->next) x += step(item, x) ^ {nth};
+  return x;
+}}
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sysroot", type=Path, default=Path("/"))
+    arguments = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    targets = Targets()
+    large = with_debug_file(arguments.sysroot)
+    if large is None or shutil.which("perf") is None:
+        print("the large library is not measured: it, its debug file or perf is missing")
+    else:
+        compare_large(*large, arguments.sysroot, arguments.rounds, targets)
+    if shutil.which("gcc") is None:
+        print("50 libraries are not measured: gcc is missing")
+    else:
+        compare_many(arguments.rounds, targets)
+    return targets.status()
+
+
+def with_debug_file(root: Path) -> tuple[Path, Path] | None:
+    """Returns a library and its debug file."""
+    for pattern in LIBRARIES:
+        for path in sorted(root.glob(pattern)):
+            debug = Path(path_of_build(str(root / DEBUG_FOLDER), Binary(open_source(str(path))).build_id))
+            if debug.is_file():
+                return path, debug
+    return None
+
+
+# ---------------------------------------------------------------- one large library
+
+
+def compare_large(library: Path, debug: Path, root: Path, rounds: int, targets: Targets) -> None:
+    binary = Binary(open_source(str(library)))
+    text = next(section for section in binary.sections if section.name == ".text")
+    chosen = random.Random(29)
+    asked = [chosen.randrange(text.address, text.address + text.size) for _ in range(N_ADDRESSES)]
+    recorded = str(Path("/") / library.relative_to(root))
+    recording, listed = FOLDER / "large.data", FOLDER / "addresses.txt"
+    recording.write_bytes(recorded_at({recorded: (binary, asked)}))
+    listed.write_text("".join(f"{address:#x}\n" for address in asked))
+    peer = "perf report --stdio"
+    answers = FOLDER / "answers.txt"
+    sysroot = ["--sysroot", str(root)] if root != Path("/") else []
+    symfs = ["--symfs", str(root)] if root != Path("/") else []
+    commands = {
+        peer: Command(["perf", "report", "--stdio", "-i", str(recording), *symfs], answers, printed=True),
+        "Firefox .json": converted(recording, *sysroot),
+        "look-ups": Command([*TRACEFERRY, "symbols", str(debug), "--lookup", "-"], answers, printed=True, given=listed),
+    }
+    if shutil.which(SYMBOLIZER):
+        arguments = [SYMBOLIZER, "--obj", str(debug), "--output-style=LLVM"]
+        commands = {SYMBOLIZER: Command(arguments, answers, printed=True, given=listed), **commands}
+    else:
+        print(f"no comparison with {SYMBOLIZER}: it is not installed (apt install llvm-19)")
+    size = debug.stat().st_size / 1e6
+    print(f"\n{library.name} with a debug file of {size:.0f} MB, {N_ADDRESSES} addresses; median of {rounds}")
+    measured = in_turn(commands, rounds)
+    print_table(measured, peer, N_ADDRESSES / 1e3, "k addresses")
+    print("\ntargets")
+    if SYMBOLIZER in measured:
+        ours, theirs = measured["look-ups"].cpu, measured[SYMBOLIZER].cpu
+        what = f"{library.name}: look-ups take at most {ratio(OF_SYMBOLIZER, 1)} of {SYMBOLIZER}'s CPU"
+        targets.check(what, ratio(ours, theirs), ours <= OF_SYMBOLIZER * theirs)
+
+
+def recorded_at(asked: dict[str, tuple[Binary, list[int]]]) -> bytes:
+    """Returns a recording with a sample at each address of some files, which are mapped one behind the other."""
+    data = PerfData().event("cpu-clock", freq=997, sample_type="IP|TID|TIME|PERIOD").comm(7, 7, "app")
+    at = BASE
+    for path, (binary, addresses) in asked.items():
+        code = next(segment for segment in binary.segments if segment.type == "PT_LOAD" and segment.flags & 1)
+        shift = at + code.offset % 4096 - code.address
+        data.mmap2(
+            7, 7, at, code.size + 4096, code.offset & ~4095, path, build_id=bytes.fromhex(binary.build_id)
+        )  # fmt: skip
+        for address in addresses:
+            data.sample(7, 7, ip=address + shift, period=1_003_009)
+        at += (code.size + 0x10000) & ~0xFFF
+    return data.bytes()
+
+
+def converted(recording: Path, *options: str) -> Command:
+    out = FOLDER / f"{recording.stem}.{OUTPUTS['Firefox .json']}"
+    return Command([*TRACEFERRY, "convert", str(recording), "-o", str(out), "--quiet", *options], out)
+
+
+# ---------------------------------------------------------------- many libraries
+
+
+def compare_many(rounds: int, targets: Targets) -> None:
+    recordings = {}
+    for kind in ("whole", "apart"):
+        folder = FOLDER / kind
+        if not (folder / "done").exists():
+            compile_libraries(folder, apart=kind == "apart")
+        asked = {}
+        for path in sorted(folder.glob("usr/lib/*.so")):
+            binary = Binary(open_source(str(path)))
+            text = next(section for section in binary.sections if section.name == ".text")
+            asked[f"/usr/lib/{path.name}"] = (binary, list(range(text.address, text.address + text.size, 64)))
+        recordings[kind] = FOLDER / f"{kind}.data"
+        recordings[kind].write_bytes(recorded_at(asked))
+    names = {kind: f"{N_LIBRARIES} libraries, {kind}" for kind in recordings}
+    commands = {names[kind]: converted(recordings[kind], "--sysroot", str(FOLDER / kind)) for kind in recordings}
+    measured = in_turn(commands, rounds)
+    print_table(measured, names["whole"], N_LIBRARIES, "libraries")
+    whole, apart = (measured[names[kind]].cpu for kind in ("whole", "apart"))
+    what = f"{N_LIBRARIES} debug files: at most {OF_WHOLE} times the CPU of where the libraries have all names"
+    targets.check(what, f"{apart / whole:.2f} times", apart <= OF_WHOLE * whole)
+
+
+def compile_libraries(folder: Path, *, apart: bool) -> None:
+    target, debug = folder / "usr/lib", folder / DEBUG_FOLDER
+    target.mkdir(parents=True, exist_ok=True)
+    for number in range(N_LIBRARIES):
+        functions = "".join(FUNCTION.format(library=number, nth=nth) for nth in range(N_FUNCTIONS))
+        source, library = folder / "part.c", target / f"libpart{number}.so"
+        source.write_text(SOURCE.format(functions=functions))
+        flags = ["-O2", "-g", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,--build-id", "-o", str(library)]
+        subprocess.run(["gcc", *flags, str(source)], check=True)
+        if apart:
+            path = Path(path_of_build(str(debug), Binary(open_source(str(library))).build_id))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["objcopy", "--only-keep-debug", str(library), str(path)], check=True)
+            subprocess.run(["strip", str(library)], check=True)
+    (folder / "done").touch()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
