@@ -177,7 +177,7 @@ class Other:
 
 
 def said(data: bytes) -> list[Any]:
-    """All that the readers of many addresses and of single ones say of the bytes; a FormatError: they are no such file."""
+    """All that readers of many addresses and of one say of the bytes; a FormatError: they are no such file."""
     import numpy as np
 
     from traceferry.common.errors import FormatError

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import load_checked
 
 from tests.builders.dwarf import (
     ADDRX,
@@ -37,8 +38,10 @@ from tests.builders.dwarf import (
     Symbol,
     die,
 )
+from tests.builders.perf_data import PerfData
 from traceferry.common.report import Report
 from traceferry.files.source import open_source
+from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import completes_others, files_in_folder, open_symbols
 from traceferry.symbolication.debug_files import DebugFiles
 from traceferry.symbolication.elf import ElfSymbols
@@ -178,6 +181,35 @@ def test_a_package(programs: tuple[Path, Path], tmp_path: Path, place: str) -> N
     names = [[(name, line) for name, _, line in stack] for stack in stacks_of(symbols, addresses)]
     assert names == [[(name, line) for name, _, line in stack] for stack in wanted]
     assert missing(report) == []
+
+
+def test_a_package_of_the_user_s_debug_file_may_be_beside_the_recorded_path(tmp_path: Path) -> None:
+    needed("dwp", "g++", "objcopy", "strip")
+    split = compiled(tmp_path / "split", "g++", 4, "-g", "-gsplit-dwarf")
+    recorded, given = tmp_path / "installed" / "app", tmp_path / "given" / "app.debug"
+    for folder in (recorded.parent, given.parent):
+        folder.mkdir()
+    commands = [
+        ["dwp", "-e", split, "-o", recorded.with_name("app.dwp")],
+        ["objcopy", "--only-keep-debug", split, given],
+    ]
+    for command in [*commands, ["strip", "-o", recorded, split]]:
+        subprocess.run([str(part) for part in command], cwd=split.parent, check=True, timeout=60)
+    for unit in split.parent.rglob("*.dwo"):
+        unit.unlink()
+    binary = Binary(open_source(str(given)))
+    text = next(section for section in binary.sections if section.name == ".text")
+    data = PerfData().event("cpu-clock", freq=997).comm(7, 7, "app")
+    build_id = bytes.fromhex(binary.build_id)
+    data.mmap2(7, 7, 0x40000000, text.address + text.size, 0, str(recorded), build_id=build_id)
+    for at in range(text.size):
+        data.sample(7, 7, ip=0x40000000 + text.address + at)
+    path = tmp_path / "perf.data"
+    path.write_bytes(data.bytes())
+    trace = load_checked(path, symbols=[given])
+    named = {trace.strings[name] for name in trace.funcs["name"]}
+    assert any("Box::twice" in name for name in named)
+    assert missing(trace.report) == []
 
 
 def test_split_units_that_are_not_here(programs: tuple[Path, Path], tmp_path: Path) -> None:

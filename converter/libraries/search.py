@@ -235,8 +235,16 @@ class Libraries:
             self._trace.report.note("build_id_differs", where=name, detail=f"{name}: {library.differs}")
         if found is not None:
             library.symbols = found.symbols
+            self._tell_path(found.symbols, path)
             library.binary, library.debug = self._binaries_of(found, own)
             self._find_debug_file(library, path, found.stripped or stripped_binary(found.symbols))
+
+    def _tell_path(self, symbols: Symbols, path: str) -> None:
+        """Lets split debug information of the user's file also be beside the recorded path: app.dwp, for app.debug."""
+        from traceferry.symbolication.elf import ElfSymbols
+
+        if isinstance(symbols, ElfSymbols):
+            symbols.linked = self._debug_files.beside(path, symbols.path)
 
     def _find_debug_file(self, library: Library, path: str, stripped: Binary | None) -> None:
         """Finds the debug information of a binary that has none itself, and that nothing else names."""
