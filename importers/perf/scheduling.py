@@ -531,6 +531,9 @@ def _cpus(thread: ThreadSwitches, steps: Steps) -> Array:
     cpu = np.empty(len(steps.ts), np.int32)
     cpu[is_record] = recording.switches.cpu[steps.row[is_record]]
     cpu[~is_record] = recording.samples.cpu[steps.row[~is_record]]
+    # A thread leaves the processor that it got.
+    got = np.flatnonzero((cpu[:-1] < 0) & (steps.what[:-1] == IN) & (steps.what[1:] == OUT))
+    cpu[got] = cpu[got + 1]
     return cpu
 
 
