@@ -62,6 +62,8 @@ class LoadOptions:
     symbol_server : str, default ""
         Address of a symbol server (samply's, or Mozilla's) that is asked for names of addresses of profiles, where
         nothing else names them. None is asked by default.
+    trace_processor : str, optional
+        Path of trace_processor_shell, which reads Perfetto traces. Searched by default; nothing is downloaded.
     search_working_folder : bool, default True
         Looks for the program that an XRay log is named after in the working folder, too; else only beside the log.
     adds_calls : bool, default False
@@ -81,6 +83,7 @@ class LoadOptions:
     debuginfod: Sequence[str] | Servers = ()
     on_download: OnDownload | None = None
     symbol_server: str = ""
+    trace_processor: str | None = None
     search_working_folder: bool = True
     adds_calls: bool = False
 

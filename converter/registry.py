@@ -105,6 +105,12 @@ def _mono() -> ImporterModule:
     return mono
 
 
+def _perfetto_traces() -> ImporterModule:
+    from traceferry.importers import perfetto
+
+    return perfetto
+
+
 def _xray() -> ImporterModule:
     from traceferry.importers import xray
 
@@ -201,6 +207,10 @@ IMPORTERS = (
     Importer(
         "mono", "Mono log profiler (.mlpd): data versions 1 to 17, header versions 0.1 to 3.0, 4 and 8-byte pointers",
         (".mlpd",), "output.mlpd", _mono,
+    ),
+    Importer(
+        "perfetto", "Perfetto traces, Chrome JSON, systrace, Fuchsia, ART: through trace_processor (see query)",
+        (".pftrace", ".perfetto-trace"), "trace.pftrace", _perfetto_traces, viewer="perfetto",
     ),
     Importer(
         "xray", "LLVM XRay: FDR mode versions 1 to 5, basic mode versions 1 to 3, either byte order",

@@ -29,6 +29,7 @@ FORMATS = {"importers": formats("importers", "sniff"), "exporters": formats("exp
 # advice names, names of files; and a script of a page that `view` serves, too.
 NAMED = {
     # trace_processor reads Perfetto traces, and its package has this name.
+    "converter/apps/cli/options.py": {"perfetto"},
     "converter/apps/cli/query.py": {"perfetto"},
     "converter/trace_processor/engine.py": {"perfetto"},
     "converter/trace_processor/session.py": {"perfetto"},

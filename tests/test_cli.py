@@ -454,7 +454,7 @@ def test_info_json_is_the_interface(run: Run) -> None:
     }  # fmt: skip
     assert found.keys() == {
         "inputs", "time", "processes", "events", "functions", "allocations", "markers", "coverage", "branches",
-        "accesses", "code_objects", "tiers", "sources", "issues",
+        "accesses", "scheduling", "code_objects", "tiers", "sources", "issues",
     }  # fmt: skip
     assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]
     assert found["time"] == {"clock": "str", "duration_ns": "int", "unix_start_ns": "NoneType"}
@@ -489,7 +489,7 @@ def test_recursion_counts_once_in_total(run: Run, folder: Path) -> None:
 
 def test_info_for_people(run: Run) -> None:
     text = run("info", "app.xray", "--symbols", "app").out
-    for words in ("app.xray: LLVM XRay", "process 1 app", "thread 1", "2 calls", "work()"):
+    for words in ("app.xray: LLVM XRay", "process 1 app", "thread 1", "2 calls", "work"):
         assert words in text
 
 

@@ -222,7 +222,7 @@ def test_a_recording_from_standard_input(recording: Path, monkeypatch: pytest.Mo
 def test_other_files_are_no_companions(tmp_path: Path, name: str) -> None:
     data = PerfData(start=START).event().mmap2(PID, PID, X, 4096, 0, f"/x/{name}", ts=START)
     (tmp_path / "perf.data").write_bytes(data.bytes())
-    assert reported(loaded(tmp_path / "perf.data")) == {}
+    assert reported(loaded(tmp_path / "perf.data")) == {"no_samples": 1}
 
 
 def test_a_path_that_cannot_be(tmp_path: Path) -> None:
@@ -234,4 +234,4 @@ def test_a_path_that_cannot_be(tmp_path: Path) -> None:
     ):
         data.mmap2(PID, PID, X, 4096, 0, path, ts=START)
     (tmp_path / "perf.data").write_bytes(data.bytes())
-    assert reported(loaded(tmp_path / "perf.data")) == {"companion_missing": 3}
+    assert reported(loaded(tmp_path / "perf.data")) == {"companion_missing": 3, "no_samples": 1}

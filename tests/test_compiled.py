@@ -152,5 +152,6 @@ def test_no_function_takes_more_than_ten_arguments(path: Path) -> None:
 
 
 def arguments(text: str) -> list[str]:
-    """int64_t[::1] out, bint big → both; `self` does not count."""
-    return [each for each in text.replace("\n", " ").split(",") if each.strip() not in ("", "self", "cls")]
+    """int64_t[:, ::1] out, bint big → both; `self` does not count."""
+    without_shapes = re.sub(r"\[[^]]*\]", "", text.replace("\n", " "))
+    return [each for each in without_shapes.split(",") if each.strip() not in ("", "self", "cls")]

@@ -185,8 +185,14 @@ def test_what_trace_processor_cannot_read(query: Run, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("not a trace")
     assert "trace_processor v" in query(tmp_path / "x.txt", "SELECT 1", status=2)
     assert "cannot be read" in query(tmp_path / "absent", "SELECT 1", status=2)
-    traceferry.convert(XRAY, tmp_path / "x.pftrace")
-    assert "--range is for recordings" in query(tmp_path / "x.pftrace", "SELECT 1", "--range", "0,1s", status=2)
+    assert "--range is for recordings" in query(tmp_path / "x.txt", "SELECT 1", "--range", "0,1s", status=2)
+
+
+def test_a_part_of_a_trace(query: Run, trace: Path) -> None:
+    """A part is chosen by reading the trace, and writing it again."""
+    sql = "SELECT count(*) AS n FROM slice"
+    (whole,), (part,) = query(trace, sql), query(trace, sql, "--range", "0,1ms")
+    assert 0 < int(part["n"]) < int(whole["n"])
 
 
 def test_no_sql(query: Run, trace: Path) -> None:

@@ -206,6 +206,12 @@ KINDS: dict[str, Kind] = {
     "counter_unknown": Kind("loss", "values of counters that the recording does not describe were left out",
         "its beginning may be missing"),
     # profiles of viewers
+    "engine_reported": Kind("loss", "trace_processor reports errors or lost data",
+        "its statistics say more: traceferry query TRACE 'SELECT * FROM stats'"),
+    "engine_too_old": Kind("loss", "this version of trace_processor lacks tables", "use a newer trace_processor_shell"),
+    "tables_left_out": Kind("info", "tables of the trace have no place here", "traceferry query answers from them"),
+    "slices_cut": Kind("info", "slices that end after the one that they are in end with it"),
+    "values_not_finite": Kind("info", "values of counters that are no numbers were left out"),
     "bad_rows": Kind("error", "values that cannot be used, or rows that refer to nothing, were left out",
         "the profile is damaged there, or its writer has an error: the rest of the rows is kept"),
     "members_not_read": Kind("info", "parts of the profile have no place here, and were left out",

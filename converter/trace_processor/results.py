@@ -71,7 +71,8 @@ class Answer:
     columns: tuple[Column, ...]
 
     def __getitem__(self, name: str) -> Column:
-        return next(column for column in self.columns if column.name == name)
+        """Returns the column of this name, an empty one where there is none."""
+        return next((column for column in self.columns if column.name == name), _joined(name, []))
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0

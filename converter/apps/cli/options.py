@@ -87,6 +87,10 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         help="keep only this thread, by number, name or part of the name; repeat the option for several",
     )  # fmt: skip
     parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
+    parser.add_argument(
+        "--trace-processor", metavar="PATH",
+        help="the trace_processor_shell that reads Perfetto traces and SQL (default: as `traceferry formats` tells)",
+    )  # fmt: skip
     add_decompress_limit(parser)
 
 
@@ -182,6 +186,7 @@ def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> Loa
         decompress_limit=arguments.decompress_limit,
         debuginfod=arguments.debuginfod,
         symbol_server=arguments.symbol_server,
+        trace_processor=arguments.trace_processor,
         adds_calls=adds_calls,
     )
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 OWN = "traceferry_"
 # The statements of SQLite that open files; comments and spaces may stand before them.
 OPENS_FILES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|;)*(attach|detach|vacuum)\b", re.IGNORECASE | re.DOTALL)
+# The importer that reads through trace_processor.
+ENGINES = "perfetto"
 # Options that choose a part of a recording, with their values where they are not given.
 SELECTIONS: dict[str, object] = {"range": None, "thread": [], "min_duration": None, "symbols": []}
 
@@ -53,7 +55,6 @@ def add_to(query: argparse.ArgumentParser) -> None:
     query.add_argument(
         "--package", action="append", default=[], metavar="DIR[@NAME]", help="a folder with SQL modules to INCLUDE"
     )
-    query.add_argument("--trace-processor", metavar="PATH", help="the trace_processor_shell to use")
     query.add_argument(
         "--download", action="store_true",
         help="if there is none, let the package perfetto download the one that it names, and verify it",
@@ -121,7 +122,8 @@ def _trace_of(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _is_read_by_engine(arguments: argparse.Namespace) -> bool:
-    """Returns whether the only input is of no format of ours. Raises UsageError where it is to be narrowed."""
+    """Returns whether the only input is a trace that trace_processor reads, of which no part is chosen. Raises
+    UsageError where a part is to be chosen of what traceferry does not read."""
     from traceferry.files.decompress import limit_of
     from traceferry.files.pack import inputs_of
     from traceferry.files.source import open_source
@@ -129,17 +131,15 @@ def _is_read_by_engine(arguments: argparse.Namespace) -> bool:
     if len(arguments.inputs) > 1 or arguments.format or os.path.isdir(arguments.inputs[0]):
         return False
     source = inputs_of(open_source(arguments.inputs[0], limit_of(arguments.decompress_limit)))[0]
+    chosen = [option for option, unset in SELECTIONS.items() if getattr(arguments, option) != unset]
     try:
-        registry.detect(source)
+        is_known = registry.detect(source).name != ENGINES
     except FormatError:
-        for option, unset in SELECTIONS.items():
-            if getattr(arguments, option) != unset:
-                name = option.replace("_", "-")
-                raise UsageError(f"--{name} is for recordings that traceferry reads itself; use SQL's WHERE") from None
-        if arguments.inputs[0] == "-":
-            raise UsageError("a trace for trace_processor is read from a file, not from standard input") from None
-        return True
-    return False
+        is_known = False
+        if chosen:
+            name = chosen[0].replace("_", "-")
+            raise UsageError(f"--{name} is for recordings that traceferry reads itself; use SQL's WHERE") from None
+    return not is_known and not chosen and arguments.inputs[0] != "-"
 
 
 def _answers(session: Session, sql: str, each: bool) -> list[Answer]:

@@ -1,0 +1,79 @@
+"""Decode: runs the queries, and keeps their answers as columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
+
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.importers.perfetto import queries
+from traceferry.trace_processor.engine import find_engine
+from traceferry.trace_processor.results import Answer
+from traceferry.trace_processor.session import Session, SqlError
+
+
+@dataclass
+class Tables:
+    """version: of trace_processor; answers: by the names of `queries.ALL`; missing: those of which this version lacks a
+    table; left_out: (name, rows) of the tables that are not read."""
+
+    version: str
+    answers: dict[str, Answer] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, int]] = field(default_factory=list)
+
+    def __getitem__(self, name: str) -> Answer:
+        return self.answers.get(name, EMPTY)
+
+
+EMPTY = Answer(())
+
+
+def read_tables(source: Source, trace_processor: str | None) -> Tables:
+    """Loads a trace and asks for all of it. Raises UsageError without trace_processor, FormatError for what it cannot
+    read."""
+    engine = find_engine(trace_processor)
+    with _file_of(source) as path:
+        try:
+            with Session(engine, path) as session:
+                return _ask(session, engine.version)
+        except FormatError as error:
+            raise FormatError(error.message, path=source.path) from None
+
+
+def _ask(session: Session, version: str) -> Tables:
+    tables = Tables(version)
+    for name, sql in queries.ALL.items():
+        try:
+            tables.answers[name] = session.query(sql)
+        except SqlError:
+            tables.missing.append(name)
+    for name in queries.LEFT_OUT:
+        try:
+            (n,) = session.query(f"SELECT count(*) AS n FROM {name}")["n"].numbers().tolist()
+        except SqlError:
+            continue
+        if n:
+            tables.left_out.append((name, n))
+    return tables
+
+
+@contextmanager
+def _file_of(source: Source) -> Iterator[str]:
+    """Yields a file with the source's bytes: the input's own where it is one, and not compressed."""
+    try:
+        is_plain = os.path.getsize(source.path) == len(source.data)
+    except OSError:
+        is_plain = False
+    if is_plain:
+        yield os.path.abspath(source.path)
+        return
+    with TemporaryDirectory(prefix="traceferry-") as folder:
+        path = os.path.join(folder, "trace")
+        with open(path, "wb") as file:
+            file.write(source.data)
+        yield path

@@ -1,0 +1,356 @@
+"""Map: the tables of trace_processor become a Trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traceferry.common.shown_text import encodable
+from traceferry.files.source import Source
+from traceferry.importers.perfetto.decode import Tables
+from traceferry.importers.perfetto.slices import (
+    CALL_TRACK,
+    Calls,
+    Kinds,
+    arguments_by_set,
+    flows_by_slice,
+    read_slices,
+)
+from traceferry.importers.perfetto.stacks import add_stacks
+from traceferry.model import (
+    COUNTER_VALUES,
+    PREEMPTED,
+    RUNNABLE,
+    RUNNING,
+    SAMPLES,
+    SCHEDULING,
+    WAITING,
+    Array,
+    Clock,
+    ClockKind,
+    Counter,
+    Event,
+    Input,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    TraceBuilder,
+    rows_by_key,
+)
+
+# BuiltinClock of clock_snapshot.proto.
+REALTIME, MONOTONIC, MONOTONIC_RAW, BOOTTIME = 1, 3, 5, 6
+CLOCKS: dict[int, ClockKind] = {REALTIME: "realtime", MONOTONIC: "monotonic", MONOTONIC_RAW: "monotonic_raw"}
+TRACE_NAME = "Trace"
+CPUS_NAME = "CPUs"
+UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes"}
+CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
+
+
+def to_trace(source: Source, tables: Tables, trace: TraceBuilder) -> None:
+    """Adds what the tables hold."""
+    _Mapping(source, tables, trace).add()
+
+
+class _Mapping:
+    def __init__(self, source: Source, tables: Tables, trace: TraceBuilder) -> None:
+        self.source, self.tables, self.trace = source, tables, trace
+        bounds = tables["bounds"]
+        start, end = (bounds[name].numbers().tolist() or [0] for name in ("start_ts", "end_ts"))
+        self.offset_ns = trace.join_clock(_clock_of(tables))
+        self.start = int(start[0]) + self.offset_ns
+        self.end = max(int(end[0]) + self.offset_ns, self.start)
+        self.slices, self.n_moved = read_slices(tables, self.offset_ns, self.start, self.end)
+        self.arguments, self.flows = arguments_by_set(tables), flows_by_slice(tables)
+        self.processes: dict[int, Process] = {}
+        self.members: dict[int, Thread] = {}
+        self.main: dict[int, int] = {}
+
+    def add(self) -> None:
+        trace, tables = self.trace, self.tables
+        trace.inputs.append(
+            Input(encodable(self.source.name), "perfetto", f"trace_processor {tables.version}", _producer(tables))
+        )
+        for name, value in _attributes(tables).items():
+            trace.attributes.setdefault(name, value)
+        self.stacks = add_stacks(trace, tables)
+        self._add_threads()
+        self._add_slices()
+        self._add_counters()
+        self._note()
+
+    # ------------------------------------------------------------ processes and threads
+
+    def _add_threads(self) -> None:
+        answer = self.tables["processes"]
+        columns = (answer[name].numbers(-1).tolist() for name in ("upid", "pid", "start_ts", "end_ts"))
+        for upid, pid, start, end, name in zip(*columns, answer["name"].texts(), strict=True):
+            shown = encodable(name) or f"process {max(pid, 0)}"
+            self.processes[upid] = Process(max(pid, 0), shown, *self._span(start, end))
+        answer = self.tables["threads"]
+        names = ("utid", "tid", "upid", "is_main_thread", "start_ts", "end_ts")
+        columns = (answer[name].numbers(-1).tolist() for name in names)
+        self.loaders = {utid: _Loader(self, utid) for utid in (*answer["utid"].numbers().tolist(), -1, -2)}
+        for utid, tid, upid, is_main, start, end, name in zip(*columns, answer["name"].texts(), strict=True):
+            shown = encodable(name) or f"thread {max(tid, 0)}"
+            process = self.processes.get(upid)
+            if process is None:
+                # A thread without a process has one of its own.
+                process = self.processes[-utid - 1] = Process(max(tid, 0), shown, *self._span(start, end))
+            number = _free_number(process, max(tid, 0))
+            shown = shown if number == max(tid, 0) else f"{shown} ({tid})"
+            thread = Thread(number, shown, is_main == 1, *self._span(start, end), self.loaders[utid])
+            process.threads.append(thread)
+            self.members[utid] = thread
+            if is_main == 1 or upid not in self.main:
+                self.main[upid] = utid
+        self.loaders[-1].process = Process(0, TRACE_NAME, self.start, self.end)
+        self.loaders[-2].process = Process(0, CPUS_NAME, self.start, self.end)
+
+    def _span(self, start: int, end: int) -> tuple[int, int]:
+        begin = self.start if start < 0 else min(max(start + self.offset_ns, self.start), self.end)
+        return begin, self.end if end < 0 else min(max(end + self.offset_ns, begin), self.end)
+
+    # ------------------------------------------------------------ what threads hold
+
+    def _add_slices(self) -> None:
+        slices, tracks = self.slices, self.tables["tracks"]
+        calls, titles, utid_of = {}, {}, {}
+        columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid"))
+        for track, utid, upid, name, kind in zip(*columns, tracks["name"].texts(), tracks["type"].texts(), strict=True):
+            calls[track] = kind == CALL_TRACK
+            titles[track] = (name or kind, kind)
+            owner = utid if utid in self.members else self.main.get(upid, -1)
+            utid_of[track] = owner
+        track = slices.track
+        size = int(track.max(initial=0)) + 1
+        is_call_track, owner_of = np.zeros(size, bool), np.full(size, -1, np.int64)
+        for number, is_call in calls.items():
+            if number < size:
+                is_call_track[number], owner_of[number] = is_call and utid_of[number] >= 0, utid_of[number]
+        is_call = is_call_track[track] & (slices.end > slices.ts)
+        marked = {int(number): titles.get(int(number), ("", "")) for number in np.unique(track[~is_call]).tolist()}
+        self.calls = Calls(self.trace, slices, np.flatnonzero(is_call), self.arguments, self.flows)
+        self.kinds = Kinds(slices, self.arguments, marked)
+        owner = owner_of[track]
+        for utid, rows in rows_by_key(owner).items():
+            loader = self.loaders.get(utid, self.loaders[-1])
+            loader.call_rows, loader.marker_rows = rows[is_call[rows]], rows[~is_call[rows]]
+        self._add_samples()
+        self._add_states()
+        self._add_others()
+
+    def _add_samples(self) -> None:
+        answer, sessions = self.tables["samples"], self.tables["sessions"]
+        utid, session = answer["utid"].numbers(-1), answer["session"].numbers(-1)
+        upid = answer["upid"].numbers(-1)
+        if not len(utid):
+            return
+        owner = np.where(utid >= 0, utid, [self.main.get(number, -1) for number in upid.tolist()])
+        weight = np.nan_to_num(answer["weight"].reals(), nan=1.0)
+        sources = sessions["source"].texts()
+        units = sessions["timebase_unit"].texts()
+        ids = sessions["id"].numbers().tolist()
+        cpu = answer["cpu"].numbers(-1)
+        for number, name in zip(ids, sources, strict=True):
+            if name == CUMULATIVE:
+                mine = np.flatnonzero(session == number)
+                weight[mine] = _increments(weight[mine], cpu[mine])
+        rows = self._events(session, ids, sources, units)
+        callsite = answer["callsite"].numbers(-1)
+        stack = self.stacks[np.where((callsite >= 0) & (callsite < len(self.stacks)), callsite, -1)]
+        columns = {
+            "ts": np.clip(answer["ts"].numbers() + self.offset_ns, self.start, self.end),
+            "stack": stack,
+            "weight": np.clip(weight, 0, 2.0**62).astype(np.int64),
+            "cpu": _cpus(cpu),
+        }
+        for thread, mine in rows_by_key(owner).items():
+            for number, part in rows_by_key(session[mine]).items():
+                table = {name: column[mine[part]] for name, column in columns.items()}
+                self.loaders.get(thread, self.loaders[-1]).samples[rows.get(number, 0)] = table
+
+    def _events(self, session: Array, ids: list[int], sources: list[str], units: list[str]) -> dict[int, int]:
+        """Returns the event of each session; the one with most samples comes first."""
+        counts = {number: int((session == number).sum()) for number in ids}
+        facts = dict(zip(ids, zip(sources, units, strict=True), strict=True))
+        rows: dict[int, int] = {}
+        keys = [event.key for event in self.trace.events]
+        for number in sorted(ids, key=lambda one: (-counts[one], one)):
+            name, unit = facts[number]
+            event = Event(
+                encodable(name) or "samples", UNITS.get(unit, "count"), kind="clock" if unit == "ns" else "other"
+            )
+            if event.key not in keys:
+                keys.append(event.key)
+                self.trace.events.append(event)
+            rows[number] = keys.index(event.key)
+        return rows
+
+    def _add_states(self) -> None:
+        answer = self.tables["states"]
+        utid, ts = answer["utid"].numbers(), answer["ts"].numbers()
+        letters, waker = answer["state"].texts(), answer["waker_utid"].numbers(-1).tolist()
+        states = np.array([_state(letter) for letter in letters], np.uint8)
+        intern = self.trace.strings.intern
+        reason = np.array([intern(encodable(letter)) if letter else -1 for letter in letters], np.int32)
+        tids = np.array([self.members[one].tid if one in self.members else -1 for one in waker], np.int64)
+        cpu = answer["cpu"].numbers(-1)
+        for number, rows in rows_by_key(utid).items():
+            if number in self.loaders:
+                self.loaders[number].scheduling = {
+                    "ts": np.clip(ts[rows] + self.offset_ns, self.start, self.end), "state": states[rows],
+                    "cpu": _cpus(cpu[rows]),
+                    "reason": np.where(states[rows] == WAITING, reason[rows], -1).astype(np.int32), "waker": tids[rows],
+                }  # fmt: skip
+
+    def _add_others(self) -> None:
+        """Adds the processes that hold anything, with those of tracks that belong to no thread."""
+        for number in (-1, -2):
+            loader = self.loaders[number]
+            if loader.n_records and loader.process is not None:
+                loader.process.threads.append(
+                    Thread(0, loader.process.name, True, self.start, self.end, loader, loader.n_records)
+                )
+                self.processes[number] = loader.process
+        for utid, thread in self.members.items():
+            thread.n_records = self.loaders[utid].n_records
+        for process in self.processes.values():
+            self.trace.processes.append(process)
+
+    def _add_counters(self) -> None:
+        answer, tracks = self.tables["counters"], self.tables["counter_tracks"]
+        ts, value, of = answer["ts"].numbers(), answer["value"].reals(), answer["track_id"].numbers(-1)
+        rows_of, not_finite = rows_by_key(of), int((~np.isfinite(value)).sum())
+        columns = (tracks[name].numbers(-1).tolist() for name in ("id", "upid", "utid", "cpu"))
+        texts = (tracks[name].texts() for name in ("name", "unit", "description"))
+        others: dict[str, Process] = {}
+        for track, upid, utid, cpu, name, unit, doc in zip(*columns, *texts, strict=True):
+            rows = rows_of.get(track, np.zeros(0, np.int64))
+            rows = rows[np.isfinite(value[rows])]
+            process = self.processes.get(upid) if upid >= 0 else self._process_of(utid)
+            whose = f"{self.members[utid].name}: " if utid in self.members else f"CPU {cpu}: " if cpu >= 0 else ""
+            if process is None:
+                place = CPUS_NAME if cpu >= 0 else TRACE_NAME
+                if place not in others:
+                    known = next((p for p in self.processes.values() if p.name == place and p.pid == 0), None)
+                    others[place] = known or Process(0, place, self.start, self.end)
+                    if known is None:
+                        self.trace.processes.append(others[place])
+                process = others[place]
+            at = np.clip(ts[rows] + self.offset_ns, self.start, self.end)
+            values = Table(COUNTER_VALUES, {"ts": at, "value": value[rows]})
+            process.counters.append(
+                Counter(encodable(whose + name), encodable(unit) or "count", encodable(doc), values)
+            )
+        self.trace.report.note("values_not_finite", not_finite, where=self.source.name)
+
+    def _process_of(self, utid: int) -> Process | None:
+        return next((p for p in self.processes.values() if any(t is self.members.get(utid) for t in p.threads)), None)
+
+    def _note(self) -> None:
+        report, where, tables = self.trace.report, self.source.name, self.tables
+        report.note("slices_cut", self.n_moved, where=where)
+        if tables.missing:
+            report.note("engine_too_old", len(tables.missing), where=where, detail=", ".join(tables.missing))
+        for name, n in tables.left_out:
+            report.note("tables_left_out", n, where=f"{where} {name}", detail=f"{name} ({n} rows)")
+        stats = tables["stats"]
+        facts = zip(stats["name"].texts(), stats["description"].texts(), stats["n"].numbers().tolist(), strict=True)
+        for name, description, n in facts:
+            report.note(
+                "engine_reported", n, where=f"{where} {name}", detail=encodable(f"{name}: {description}".rstrip(": "))
+            )
+
+
+class _Loader:
+    """Makes the tables of a thread at every call."""
+
+    def __init__(self, mapping: _Mapping, utid: int) -> None:
+        self._mapping, self.utid = mapping, utid
+        self.call_rows = self.marker_rows = np.zeros(0, np.int64)
+        self.samples: dict[int, dict[str, Array]] = {}
+        self.scheduling: dict[str, Array] = {}
+        self.process: Process | None = None
+
+    @property
+    def n_records(self) -> int:
+        n_samples = sum(len(columns["ts"]) for columns in self.samples.values())
+        return len(self.call_rows) + len(self.marker_rows) + n_samples + len(self.scheduling.get("ts", ()))
+
+    def __call__(self, trace: TraceBuilder) -> ThreadData:
+        mapping = self._mapping
+        calls, arguments = mapping.calls.tables(self.call_rows)
+        samples = {row: Table(SAMPLES, columns) for row, columns in sorted(self.samples.items())}
+        data = ThreadData(
+            calls=calls,
+            arguments=arguments,
+            samples=samples.pop(0, Table(SAMPLES)),
+            other_samples=samples,
+            scheduling=Table(SCHEDULING, self.scheduling) if self.scheduling else Table(SCHEDULING),
+            markers=mapping.kinds.tables(self.marker_rows, mapping.flows),
+        )
+        return data
+
+
+def _free_number(process: Process, tid: int) -> int:
+    """Returns the thread's number, or where another thread of the process has it, one that none has."""
+    taken = {thread.tid for thread in process.threads}
+    return tid if tid not in taken else max(taken) + 1
+
+
+def _state(letter: str) -> int:
+    """Returns the state of a letter as the kernel writes them: R+ was preempted."""
+    if letter == "Running":
+        return RUNNING
+    return PREEMPTED if letter == "R+" else RUNNABLE if letter == "R" else WAITING
+
+
+def _cpus(numbers: Array) -> Array:
+    return np.clip(numbers, -1, (1 << 31) - 1).astype(np.int32)
+
+
+def _increments(values: Array, cpu: Array) -> Array:
+    """Returns what each value has more than the one before it on its processor; the first one has nothing."""
+    found = np.zeros(len(values))
+    for rows in rows_by_key(cpu).values():
+        found[rows[1:]] = np.maximum(np.diff(values[rows]), 0)
+    return found
+
+
+def _values(tables: Tables) -> Iterator[tuple[str, str]]:
+    answer = tables["metadata"]
+    for name, value in zip(answer["name"].texts(), answer["value"].values(), strict=True):
+        if value is not None:
+            yield name, encodable(str(value))
+
+
+def _attributes(tables: Tables) -> dict[str, str]:
+    """Returns the trace's metadata. Attributes that traceferry wrote have their own names."""
+    return {name.removeprefix("trace_attribute."): value for name, value in _values(tables) if value}
+
+
+def _producer(tables: Tables) -> str:
+    known = dict(_values(tables))
+    return (
+        known.get("trace_attribute.converted_by")
+        or known.get("tracing_started_by")
+        or known.get("trace_type", "unknown")
+    )
+
+
+def _clock_of(tables: Tables) -> Clock:
+    """Returns the clock of the trace's times; Unix times by the first snapshot that has both."""
+    number = next(
+        (int(value) for name, value in _values(tables) if name == "trace_time_clock_id" and value.isdigit()), 0
+    )
+    answer = tables["clocks"]
+    columns = (answer[name].numbers(-1).tolist() for name in ("clock_id", "ts", "clock_value"))
+    unix = next(
+        (value - ts for clock, ts, value in zip(*columns, strict=True) if clock == REALTIME and value > 0), None
+    )
+    if number == REALTIME:
+        return Clock("realtime", 0)
+    return Clock(CLOCKS.get(number, "boot"), unix)

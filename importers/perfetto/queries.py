@@ -1,0 +1,65 @@
+"""Decode: what is asked of trace_processor, by the tables of its version 58."""
+
+from __future__ import annotations
+
+PROCESSES = "SELECT upid, pid, name, start_ts, end_ts FROM process WHERE upid != 0 ORDER BY upid"
+THREADS = """
+SELECT utid, tid, name, upid, is_main_thread, start_ts, end_ts FROM thread
+WHERE utid != 0 AND NOT coalesce(is_idle, 0) ORDER BY utid"""
+TRACKS = """
+SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upid FROM track t
+LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id
+WHERE t.id IN (SELECT track_id FROM slice) ORDER BY t.id"""
+SLICES = """
+SELECT id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id FROM slice
+ORDER BY track_id, ts, depth, id"""
+ARGS = """
+SELECT arg_set_id, flat_key, int_value, string_value, real_value FROM args
+WHERE arg_set_id IN (SELECT arg_set_id FROM slice WHERE arg_set_id IS NOT NULL) ORDER BY arg_set_id, id"""
+FLOWS = "SELECT slice_out, slice_in FROM flow"
+COUNTER_TRACKS = """
+SELECT t.id AS id, t.name AS name, t.unit AS unit, t.description AS description, p.upid AS upid, h.utid AS utid,
+  c.cpu AS cpu
+FROM counter_track t LEFT JOIN process_counter_track p ON p.id = t.id LEFT JOIN thread_counter_track h ON h.id = t.id
+LEFT JOIN cpu_counter_track c ON c.id = t.id WHERE t.id IN (SELECT track_id FROM counter) ORDER BY t.id"""
+COUNTERS = "SELECT track_id, ts, value FROM counter ORDER BY track_id, ts, id"
+STATES = """
+SELECT utid, ts, dur, cpu, state, waker_utid FROM thread_state WHERE utid != 0 AND ts IS NOT NULL ORDER BY utid, ts"""
+SESSIONS = "SELECT id, source, timebase_unit FROM stack_sample_session ORDER BY id"
+SAMPLES = """
+SELECT s.ts AS ts, x.utid AS utid, x.upid AS upid, e.ucpu AS cpu, s.callsite_id AS callsite, s.session_id AS session,
+  c.value AS weight
+FROM stack_sample s
+LEFT JOIN stack_sample_task_context x ON x.id = s.task_context_id
+LEFT JOIN stack_sample_execution_context e ON e.id = s.execution_context_id
+LEFT JOIN (
+  SELECT c.stack_sample_id AS sample, c.value AS value FROM stack_sample_counter c
+  JOIN stack_sample_counter_track t ON t.id = c.track_id WHERE t.is_timebase
+) c ON c.sample = s.id
+ORDER BY s.ts, s.id"""
+CALLSITES = "SELECT id, parent_id, frame_id FROM stack_profile_callsite ORDER BY depth, id"
+FRAMES = """
+SELECT id, coalesce(deobfuscated_name, name) AS name, mapping, rel_pc, symbol_set_id FROM stack_profile_frame
+ORDER BY id"""
+SYMBOLS = """
+SELECT symbol_set_id, name, source_file, line_number FROM stack_profile_symbol ORDER BY symbol_set_id, id DESC"""
+MAPPINGS = "SELECT id, name, build_id FROM stack_profile_mapping ORDER BY id"
+METADATA = "SELECT name, coalesce(str_value, int_value) AS value FROM metadata ORDER BY name, value"
+CLOCKS = "SELECT clock_id, ts, clock_value FROM clock_snapshot ORDER BY snapshot_id, clock_id"
+BOUNDS = "SELECT start_ts, end_ts FROM trace_bounds"
+STATS = """
+SELECT name, description, sum(value) AS n FROM stats
+WHERE severity IN ('error', 'data_loss') AND value > 0 GROUP BY name ORDER BY name"""
+
+# By the names that `decode` gives to their answers.
+ALL = {
+    "processes": PROCESSES, "threads": THREADS, "tracks": TRACKS, "slices": SLICES, "args": ARGS, "flows": FLOWS,
+    "counter_tracks": COUNTER_TRACKS, "counters": COUNTERS, "states": STATES, "sessions": SESSIONS, "samples": SAMPLES,
+    "callsites": CALLSITES, "frames": FRAMES, "symbols": SYMBOLS, "mappings": MAPPINGS, "metadata": METADATA,
+    "clocks": CLOCKS, "bounds": BOUNDS, "stats": STATS,
+}  # fmt: skip
+# Tables that have no place in the trace; the report names those that have rows.
+LEFT_OUT = (
+    "heap_graph_object", "heap_profile_allocation", "__intrinsic_aggregate_sample", "android_logs", "ftrace_event",
+    "actual_frame_timeline_slice", "gpu_slice", "memory_snapshot", "instruments_sample", "v8_js_script",
+)  # fmt: skip

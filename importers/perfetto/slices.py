@@ -1,0 +1,269 @@
+"""Map: slices of threads become calls, those of other tracks and instants become markers."""
+
+from __future__ import annotations
+
+from collections import Counter as Counting
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from traceferry.common.shown_text import encodable
+from traceferry.importers.perfetto.decode import Tables
+from traceferry.model import (
+    ARGUMENTS,
+    CALLS,
+    LEAVE,
+    OPEN_AT_END,
+    Array,
+    FieldFormat,
+    MarkerField,
+    MarkerType,
+    Table,
+    TraceBuilder,
+)
+
+CALL_TRACK = "thread_execution"
+UNNAMED = "(unnamed)"
+# Fields of one type of markers, and types by the names of their tracks; what is more goes together.
+MOST_FIELDS, MOST_TYPES = 64, 200
+REST = "more"
+RESERVED = frozenset({"ts", "dur", "stack", "flow", "name", "type", "category", REST})
+Values = dict[str, Any]
+
+
+class Slices(NamedTuple):
+    """Columns of all slices, in the order of track, time and depth; end: where it ends at most, as in `_ends`."""
+
+    id: Array
+    ts: Array
+    end: Array
+    track: Array
+    depth: Array
+    arg_set: Array
+    name: list[str]
+    category: list[str]
+    is_open: Array
+
+
+def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> tuple[Slices, int]:
+    """Returns the slices, on the trace's clock and between these times, and of how many the end was moved: a slice ends
+    with the one that it is in at the latest. offset_ns: added to the times."""
+    answer = tables["slices"]
+    ts, dur, depth = (answer[name].numbers() for name in ("ts", "dur", "depth"))
+    number, parent = answer["id"].numbers(), answer["parent_id"].numbers(-1)
+    is_open = dur < 0
+    ts = np.clip(ts + offset_ns, first_ts, last_ts)
+    end = np.where(is_open, last_ts, ts + np.minimum(np.maximum(dur, 0), last_ts - ts))
+    n_moved = _end_within(number, parent, depth, end)
+    names, categories = answer["name"].texts(), answer["category"].texts()
+    columns = answer["track_id"].numbers(-1), depth, answer["arg_set_id"].numbers(-1)
+    return Slices(number, ts, end, *columns, names, categories, is_open), n_moved
+
+
+def _end_within(number: Array, parent: Array, depth: Array, end: Array) -> int:
+    """Moves the ends of slices that end after the one that they are in. Returns how many."""
+    row = np.full(int(number.max(initial=-1)) + 2, -1, np.int64)
+    row[number] = np.arange(len(number))
+    of_parent = row[np.where(parent >= 0, parent, len(row) - 1)]
+    n_moved = 0
+    for level in range(1, int(depth.max(initial=0)) + 1):
+        mine = np.flatnonzero((depth == level) & (of_parent >= 0))
+        latest = end[of_parent[mine]]
+        n_moved += int((end[mine] > latest).sum())
+        end[mine] = np.minimum(end[mine], latest)
+    return n_moved
+
+
+def arguments_by_set(tables: Tables) -> dict[int, Values]:
+    """Returns the arguments of each set by their keys."""
+    answer, found = tables["args"], defaultdict[int, Values](dict)
+    columns = (answer[name].values() for name in ("arg_set_id", "flat_key", "int_value", "string_value", "real_value"))
+    for number, key, integer, text, real in zip(*columns, strict=True):
+        value = text if text is not None else integer if integer is not None else real
+        if value is None or number is None:
+            continue
+        key = encodable(str(key).removeprefix("debug."))
+        values = found[number]
+        if key in values:
+            before = values[key]
+            values[key] = [*before, value] if isinstance(before, list) else [before, value]
+        else:
+            values[key] = value
+    return found
+
+
+def flows_by_slice(tables: Tables) -> dict[int, int]:
+    """Returns a number for each slice that arrows lead to or from: those that are connected have one."""
+    above: dict[int, int] = {}
+
+    def root(number: int) -> int:
+        while above.setdefault(number, number) != number:
+            above[number] = above[above[number]]
+            number = above[number]
+        return number
+
+    answer = tables["flows"]
+    pairs = zip(answer["slice_out"].numbers(-1).tolist(), answer["slice_in"].numbers(-1).tolist(), strict=True)
+    for one, other in ((a, b) for a, b in pairs if a >= 0 and b >= 0):
+        above[max(root(one), root(other))] = min(root(one), root(other))
+    return {number: root(number) + 1 for number in above}
+
+
+# ---------------------------------------------------------------- calls
+
+
+Argument = tuple[int, int, int, int]  # bits of the number; rows of strings: key, text, format
+
+
+class Calls:
+    """The calls of all threads; what they refer to is added to the trace at once."""
+
+    def __init__(
+        self, trace: TraceBuilder, slices: Slices, rows: Array, arguments: dict[int, Values], flows: dict[int, int]
+    ) -> None:
+        """rows: the slices that are calls; arguments, flows: of slices, as above."""
+        self._trace, self._slices, self._flows = trace, slices, flows
+        self._frame = np.full(len(slices.ts), -1, np.int32)
+        known: dict[tuple[str, str], int] = {}
+        for row in rows.tolist():
+            key = slices.name[row], slices.category[row]
+            if key not in known:
+                known[key] = self._new_frame(*key)
+            self._frame[row] = known[key]
+        used = np.unique(slices.arg_set[rows]).tolist()
+        self._arguments = {
+            number: [self._argument(key, value) for key, value in arguments[number].items()]
+            for number in used
+            if number in arguments
+        }
+
+    def tables(self, rows: Array) -> tuple[Table, Table]:
+        """Returns the calls and their arguments. rows: slices of one thread, each longer than nothing, nested."""
+        slices, n = self._slices, len(rows)
+        if not n:
+            return Table(CALLS), Table(ARGUMENTS)
+        ts = np.concatenate((slices.ts[rows], slices.end[rows]))
+        is_leave = np.repeat([False, True], n)
+        depth = np.concatenate((slices.depth[rows], -slices.depth[rows]))
+        # At one time, what ends comes before what begins; the innermost ends first and begins last.
+        order = np.lexsort((depth, ~is_leave, ts))
+        flags = np.concatenate((np.zeros(n, np.uint8), np.where(slices.is_open[rows], LEAVE | OPEN_AT_END, LEAVE)))
+        frame = np.tile(self._frame[rows], 2)[order]
+        calls = {"ts": ts[order], "frame": frame, "flags": flags[order].astype(np.uint8)}
+        entered = np.empty(2 * n, np.int64)
+        entered[order] = np.arange(2 * n)
+        return Table(CALLS, calls), self._arguments_of(rows, entered[:n])
+
+    def _new_frame(self, name: str, category: str) -> int:
+        trace = self._trace
+        func = trace.funcs.intern(name=trace.strings.intern(encodable(name) or UNNAMED))
+        of = trace.add_category(encodable(category.split(",")[0]) or "Other", "blue" if category else "grey")
+        return trace.frames.intern(func=func, category=of)
+
+    def _arguments_of(self, rows: Array, entered: Array) -> Table:
+        found: list[tuple[int, ...]] = []
+        slices = self._slices
+        facts = zip(entered.tolist(), slices.arg_set[rows].tolist(), slices.id[rows].tolist(), strict=True)
+        for call, arg_set, number in sorted(facts):
+            flow, values = self._flows.get(number, 0), self._arguments.get(arg_set, [])
+            found += [(call, position, *value, flow) for position, value in enumerate(values)]
+            if flow and not values:
+                found.append((call, -1, 0, -1, -1, -1, flow))
+        if not found:
+            return Table(ARGUMENTS)
+        names = ("call", "position", "value", "key", "text", "format", "flow")
+        columns = zip(names, zip(*found, strict=True), strict=True)
+        return Table(ARGUMENTS, {name: np.array(column, ARGUMENTS[name].numpy_dtype) for name, column in columns})
+
+    def _argument(self, key: str, value: Any) -> Argument:
+        intern = self._trace.strings.intern
+        if isinstance(value, int):
+            return value & (1 << 64) - 1, intern(key), -1, intern("integer")
+        if isinstance(value, float):
+            return int(np.float64(value).view(np.uint64)), intern(key), -1, intern("decimal")
+        return 0, intern(key), intern(_text(value)), intern("text" if isinstance(value, str) else "json")
+
+
+# ---------------------------------------------------------------- markers
+
+
+class Kinds:
+    """The types of markers: one for each name of a track, or of more than MOST_TYPES names, for each kind of track."""
+
+    def __init__(self, slices: Slices, arguments: dict[int, Values], titles: dict[int, tuple[str, str]]) -> None:
+        """titles: the name and the type of each track with markers."""
+        self._slices, self._arguments = slices, arguments
+        names = {name for name, _ in titles.values()}
+        nth = 0 if len(names) <= MOST_TYPES else 1
+        self.title = {track: encodable(title[nth] or title[0]) for track, title in titles.items()}
+        sets: dict[str, Counting[int]] = defaultdict(Counting)
+        wanted = np.flatnonzero(np.isin(slices.track, np.array(list(titles), np.int64)))
+        for track, arg_set in zip(slices.track[wanted].tolist(), slices.arg_set[wanted].tolist(), strict=True):
+            sets[self.title[track]][arg_set] += 1
+        self.types = {title: self._type(title, used) for title, used in sets.items()}
+
+    def _type(self, title: str, used: Counting[int]) -> MarkerType:
+        held: dict[str, list[Any]] = defaultdict(list)
+        counts: Counting[str] = Counting()
+        for arg_set, n in used.items():
+            for key, value in self._arguments.get(arg_set, {}).items():
+                held[key].append(value)
+                counts[key] += n
+        keys = [key for key, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
+        fields = [MarkerField("name", "Name", "text")]
+        fields += [MarkerField(_key(key), key, _format(held[key]), optional=True) for key in keys[:MOST_FIELDS]]
+        fields += [MarkerField(REST, "More", "json", optional=True)] if len(keys) > MOST_FIELDS else []
+        return MarkerType(title, "Slices of a track", tuple(fields), "{name}", ("name",), named_by="name")
+
+    def tables(self, rows: Array, flows: dict[int, int]) -> dict[MarkerType, Table]:
+        """Returns the markers of a thread. rows: its slices that are none of its calls."""
+        by_type: dict[str, list[int]] = defaultdict(list)
+        for row in rows[np.argsort(self._slices.ts[rows], kind="stable")].tolist():
+            by_type[self.title[int(self._slices.track[row])]].append(row)
+        return {self.types[title]: self._table(self.types[title], mine, flows) for title, mine in by_type.items()}
+
+    def _table(self, kind: MarkerType, rows: list[int], flows: dict[int, int]) -> Table:
+        slices = self._slices
+        values = [self._arguments.get(arg_set, {}) for arg_set in slices.arg_set[rows].tolist()]
+        columns: dict[str, Any] = {
+            "ts": slices.ts[rows], "dur": slices.end[rows] - slices.ts[rows],
+            "stack": np.full(len(rows), -1, np.int32),
+            "flow": np.array([flows.get(number, 0) for number in slices.id[rows].tolist()], np.int64),
+        }  # fmt: skip
+        labels = [field.label for field in kind.fields]
+        for nth, one in enumerate(kind.fields):
+            if one.key == "name":
+                found: list[Any] = [encodable(slices.name[row]) for row in rows]
+            elif one.key == REST:
+                found = [_text({k: v for k, v in each.items() if k not in labels} or "") for each in values]
+            else:
+                found = [each.get(labels[nth]) for each in values]
+            columns[one.key] = _column(found, one.format)
+        return Table(kind.spec, columns)
+
+
+def _key(key: str) -> str:
+    return f"_{key}" if key in RESERVED else key
+
+
+def _format(values: list[Any]) -> FieldFormat:
+    """Returns the format that all values have."""
+    if all(isinstance(value, int) for value in values):
+        return "integer"
+    if all(isinstance(value, (int, float)) for value in values):
+        return "decimal"
+    return "text"
+
+
+def _column(values: list[Any], of: FieldFormat) -> Array:
+    if of in ("integer", "decimal"):
+        return np.array([value or 0 for value in values], np.int64 if of == "integer" else np.float64)
+    column = np.empty(len(values), object)
+    column[:] = ["" if value is None else _text(value) for value in values]
+    return column
+
+
+def _text(value: Any) -> str:
+    return encodable(value if isinstance(value, str) else orjson.dumps(value).decode())

@@ -1,0 +1,195 @@
+"""Perfetto traces as inputs, through trace_processor: its tables and the model agree."""
+
+import json
+import os
+import shutil
+import tarfile
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from recordings import SHARED
+
+import traceferry
+from traceferry.analysis.info.summary import summarize
+from traceferry.apps.cli import main
+from traceferry.common.errors import FormatError
+from traceferry.importers import perfetto
+from traceferry.model import LEAVE, Trace
+from traceferry.model.laws import check
+from traceferry.trace_processor.engine import VARIABLE, find_engine
+from traceferry.trace_processor.session import Session
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "fixtures"
+OURS = [
+    "xray/clang-19/fdr-c19-pie-pool-tsc.xray",
+    "jit/php82/perf.data.zst",
+    "mono/mono-6.8/heap.mlpd.zst",
+]
+VIEWERS = SHARED / "captures" / "viewers"
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skips where there is no trace_processor."""
+    named = os.environ.get("PERFETTO_TP_BIN") or shutil.which("trace_processor_shell")
+    pytest.importorskip("perfetto", reason="the package perfetto is not installed")
+    if not named:
+        pytest.skip("no trace_processor_shell in PATH; set PERFETTO_TP_BIN")
+    monkeypatch.setenv(VARIABLE, named)
+
+
+# What the model has, and the question that trace_processor answers with the same number.
+QUESTIONS = {
+    "slices": "SELECT count(*) AS n FROM slice",
+    "samples": "SELECT count(*) AS n FROM stack_sample",
+    "values of counters": "SELECT count(*) AS n FROM counter",
+    "time of calls": "SELECT sum(dur) AS n FROM slice s JOIN thread_track t ON t.id = s.track_id "
+    "WHERE t.type = 'thread_execution' AND dur > 0",
+}
+
+
+def amounts_of(trace: Trace) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for _, thread in trace.threads:
+        data = thread.load(trace)
+        leaves = (data.calls["flags"] & LEAVE) != 0
+        found["slices"] += int((~leaves).sum()) + sum(map(len, data.markers.values()))
+        found["samples"] += len(data.samples) + sum(map(len, data.other_samples.values()))
+        found["time of calls"] += int((data.calls["ts"] * np.where(leaves, 1, -1)).sum())
+    for process in trace.processes:
+        found["values of counters"] += sum(len(counter.values) for counter in process.counters)
+    return found
+
+
+def compare(path: Path, but: tuple[str, ...] = ()) -> None:
+    trace = traceferry.load(path)
+    assert check(trace) == []
+    found = amounts_of(trace)
+    with Session(find_engine(), path) as session:
+        for name in (name for name in QUESTIONS if name not in but):
+            assert found[name] == int(session.query(QUESTIONS[name])["n"].numbers()[0]), name
+
+
+@pytest.mark.parametrize("recording", OURS)
+def test_traces_of_ours(recording: str, tmp_path: Path) -> None:
+    compare(traceferry_trace(FIXTURES / recording, tmp_path))
+
+
+def traceferry_trace(recording: Path, folder: Path) -> Path:
+    traceferry.convert(recording, folder / "x.pftrace")
+    return folder / "x.pftrace"
+
+
+@pytest.mark.parametrize("kind", ["perfetto", "chrome-json"])
+def test_traces_of_others(kind: str) -> None:
+    if not VIEWERS.exists():
+        pytest.skip(f"{VIEWERS} is absent")
+    paths = sorted((VIEWERS / kind).iterdir())
+    assert paths
+    for path in paths:
+        compare(path, ("time of calls",))
+
+
+def test_cases_of_perfettos_own_tests(tmp_path: Path) -> None:
+    archive = VIEWERS / "perfetto-difftests" / "difftests.tar.gz"
+    if not archive.exists():
+        pytest.skip(f"{archive} is absent")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    paths = sorted(path for path in tmp_path.glob("*/trace*") if path.stat().st_size)
+    unread: Counter[str] = Counter()
+    for path in paths[::6]:
+        try:
+            compare(path, ("time of calls",))
+        except FormatError as error:
+            unread[error.message.partition(";")[0]] += 1
+    # Text of other tools has no beginning of its own: --from perfetto.
+    assert set(unread) <= {"unrecognised input format"} or sum(unread.values()) <= len(paths) // 20
+
+
+def test_calls_come_back_with_their_time(tmp_path: Path) -> None:
+    """What `info` says of a recording, it says of the Perfetto trace of it."""
+    path = FIXTURES / OURS[0]
+    before = summarize(traceferry.load(path), top=1 << 20)["functions"]["top"]
+    after = summarize(traceferry.load(traceferry_trace(path, tmp_path)), top=1 << 20)["functions"]["top"]
+    names = ("calls", "self_ns", "total_ns")
+    assert {f["name"]: [f[n] for n in names] for f in after} == {f["name"]: [f[n] for n in names] for f in before}
+
+
+def test_samples_come_back(tmp_path: Path) -> None:
+    path = FIXTURES / OURS[1]
+
+    def samples_of(trace: Trace) -> Counter[str]:
+        top = summarize(trace, top=1 << 20)["functions"]["top"]
+        return Counter({f["name"]: f["samples"] for f in top if f["samples"] and "without a name" not in f["name"]})
+
+    after = samples_of(traceferry.load(traceferry_trace(path, tmp_path)))
+    assert {name: n for name, n in samples_of(traceferry.load(path)).items() if after[name] != n} == {}
+
+
+CHROME = {
+    "traceEvents": [
+        {"name": "process_name", "ph": "M", "pid": 7, "tid": 8, "args": {"name": "app"}},
+        {"name": "thread_name", "ph": "M", "pid": 7, "tid": 8, "args": {"name": "worker"}},
+        {"name": "outer", "cat": "c", "ph": "X", "ts": 10, "dur": 100, "pid": 7, "tid": 8, "args": {"n": 5, "s": "x"}},
+        {"name": "inner", "cat": "c", "ph": "X", "ts": 20, "dur": 30, "pid": 7, "tid": 8},
+        {"name": "tick", "ph": "i", "ts": 25, "pid": 7, "tid": 8, "s": "t"},
+        {"name": "load", "ph": "b", "cat": "net", "id": 1, "ts": 5, "pid": 7, "tid": 8},
+        {"name": "load", "ph": "e", "cat": "net", "id": 1, "ts": 95, "pid": 7, "tid": 8},
+        {"name": "memory", "ph": "C", "ts": 30, "pid": 7, "args": {"bytes": 12}},
+    ]
+}
+
+
+@pytest.mark.parametrize("value", [CHROME, CHROME["traceEvents"]], ids=["object", "list"])
+def test_chrome_json(value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "chrome.json"
+    path.write_text(json.dumps(value))
+    trace = traceferry.load(path)
+    assert check(trace) == []
+    assert [i.format for i in trace.inputs] == ["perfetto"]
+    ((process, thread),) = [(p, t) for p, t in trace.threads if t.name == "worker"]
+    assert (process.pid, process.name, thread.tid) == (7, "app", 8)
+    data = thread.load(trace)
+    names = [trace.func_name(int(f)) for f in trace.frames["func"][data.calls["frame"]]]
+    assert names == ["outer", "inner", "inner", "outer"]
+    assert np.diff(data.calls["ts"]).tolist() == [10_000, 30_000, 60_000]
+    keys = [trace.strings[int(key)] for key in data.arguments["key"]]
+    assert {key.split(".")[-1] for key in keys} == {"n", "s"}
+    held = {kind.name: table for _, t in trace.threads for kind, table in t.load(trace).markers.items()}
+    marked = sorted(
+        (name, int(dur)) for table in held.values() for name, dur in zip(table["name"], table["dur"], strict=True)
+    )
+    assert marked == [("load", 90_000), ("tick", 0)]
+    counters = [(c.name, c.values["value"].tolist()) for p in trace.processes for c in p.counters]
+    assert [(name.split()[0], values) for name, values in counters] == [("memory", [12.0])]
+
+
+def test_what_is_no_trace() -> None:
+    heads = [b"", b"\x0a", b"\x0a\x05hello", b"\x0a\x02\x00\x00", b'{"a": 1}', b"[1, 2]", b"# other", b"\x7fELF"]
+    assert [head for head in heads[2:] if perfetto.sniff(memoryview(head))] == []
+    assert perfetto.sniff(memoryview(b"\x0a\x02\x40\x05"))
+
+
+def test_damaged_traces(tmp_path: Path) -> None:
+    """Cut at many places, and with bytes changed: a valid trace, or an error that says where."""
+    data = traceferry_trace(FIXTURES / OURS[0], tmp_path).read_bytes()
+    path = tmp_path / "damaged.pftrace"
+    for at in range(1, len(data), len(data) // 12):
+        for damaged in (data[:at], data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]):
+            path.write_bytes(damaged)
+            with suppress(FormatError):
+                assert check(traceferry.load(path)) == []
+
+
+def test_dump_lists_packets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = traceferry_trace(FIXTURES / OURS[0], tmp_path)
+    assert main(["dump", str(path), "--limit", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("0x") and " size=" in line for line in lines)
