@@ -31,7 +31,18 @@ from test_perf_captures import SAMPLES
 from test_perfetto import STATS
 from test_perfetto_samples import CALLSITES
 
-from traceferry.model import PREEMPTED, RUNNING, WAITING, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import (
+    PREEMPTED,
+    RUNNABLE,
+    RUNNING,
+    UNKNOWN,
+    WAITING,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+)
 
 # Or long, and with samples, of which their perf.data has the same code.
 LARGE = ("bigjit/", "bigfp/", "erl25/jit-", "node24-switch/jit-")
@@ -592,7 +603,7 @@ def test_trace_processor_has_the_same_samples(name: str, tmp_path: Path, trace_p
 
 # ---------------------------------------------------------------- scheduling
 
-STATE_NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted"}
+STATE_NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted", RUNNABLE: "Runnable", UNKNOWN: "Unknown"}
 SWITCHES = "disabled inherit mmap comm task sample_id_all mmap2 comm_exec context_switch"
 
 
@@ -612,7 +623,8 @@ def test_switches_without_processors_are_states(tmp_path: Path, trace_processor:
     path = saved(trace, tmp_path / "out.pftrace")
     read = perfetto.read(path)
     wanted = Counter({(tid, ts, STATE_NAMES[state]): n for (tid, ts, state), n in switches_of(trace).items()})
-    assert wanted.total() == 2425
+    # Each of ten threads has a row for what it did before its first switch.
+    assert wanted.total() == 2425 + 10
     of_threads = [state for state in read.states if read.tracks[state.track].name == "Scheduling"]
     assert {read.tracks[state.track].name for state in read.states} == {"Scheduling", "Thread name"}
     assert Counter((state.tid, state.ts, state.value) for state in of_threads if state.value) == wanted
@@ -622,7 +634,7 @@ def test_switches_without_processors_are_states(tmp_path: Path, trace_processor:
         states = "SELECT count(*) FROM __intrinsic_state AS state JOIN track ON track.id = track_id"
         states += " WHERE value != '' AND track.name = 'Scheduling'"
         (row,) = processor.query(f"SELECT ({states}) AS n, (SELECT count(*) FROM sched_slice) AS runs")
-        assert (row.n, row.runs) == (2425, 0)
+        assert (row.n, row.runs) == (2425 + 10, 0)
 
 
 def built(folder: Path) -> Path:

@@ -18,7 +18,7 @@ from traceferry.files.source import Source
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, Table, Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext
 from traceferry.registry import importer_named
-from traceferry.timeline.off_cpu import NO_STACK, durations
+from traceferry.timeline.off_cpu import durations
 
 START = 100_000_000_000
 A, B, IDLE = 8, 9, 0
@@ -134,7 +134,9 @@ def test_records_alone_have_no_stacks() -> None:
     recorded = Recorded()
     for ts, out in ((5, False), (10, True), (40, False)):
         recorded.data.switch(PID, A, START + ts, out=out)
-    assert off_cpu(recorded.read(), A) == [("Blocked", NO_STACK, 30)]
+    trace = recorded.read()
+    assert [event.kind for event in trace.events if event.kind == "off-cpu"] == []
+    assert [row for row in scheduling(trace, A) if row[1] >= 10] == [("waits", 10), ("runs", 40)]
 
 
 def test_a_thread_is_not_told_to_go_on() -> None:

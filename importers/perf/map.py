@@ -168,7 +168,7 @@ def _add_processes(
     for number, tid in (*rows, *switch_rows):
         tids[number].add(tid)
     switching = Switching(recording)
-    off_cpu_row = _off_cpu_event(trace, switching)
+    off_cpu_row = _off_cpu_event(trace, switching, stack)
     spans = _spans(programs, tids)
     n_missing = 0
     processes = _known_processes(trace, recording, programs, known, offset_ns)
@@ -222,9 +222,10 @@ def _add_processes(
     trace.report.note("switches_left_out", switching.n_left_out, where=where)
 
 
-def _off_cpu_event(trace: TraceBuilder, switching: Switching) -> int:
-    """Adds the event that counts time off the processors, where switches tell of it; returns its row."""
-    if not switching.tids:
+def _off_cpu_event(trace: TraceBuilder, switching: Switching, stack: Array) -> int:
+    """Adds the event that counts time off the processors, where switches tell of it with stacks; returns its row. Of
+    switches without stacks the scheduling says all."""
+    if not switching.tids or not switching.tells_stacks(stack):
         return -1
     row = next((row for row, event in enumerate(trace.events) if event.key == off_cpu.EVENT.key), len(trace.events))
     if row == len(trace.events):
@@ -437,7 +438,7 @@ class ThreadLoader:
         is_exact = self.switches is not None and self.switches.switching.tells_returns
         ran = scheduling if is_exact else scheduling.take(slice(0))
         samples = {counted.row: self._samples(counted, ran) for counted in self.events}
-        if self.switches is not None:
+        if self.switches is not None and self.off_cpu_row >= 0:
             samples[self.off_cpu_row] = off_cpu.off_cpu_samples(trace, scheduling, self.switches.end + self.offset_ns)
         main = next((counted.event_index for counted in self.events if counted.row == 0), -1)
         return ThreadData(

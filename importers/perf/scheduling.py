@@ -132,6 +132,7 @@ class Switching:
         if not known.all():
             tid, steps = tid[known], [column[known] for column in steps]
         self._steps = ByThread(tid, steps)
+        self._samples = steps[3][steps[2] != OF_RECORD]
         self._idle = ByThread(*self._of_processors())
         self._wakes = ByThread(*self._of_wakes())
         self.losses = _Losses(recording)
@@ -142,6 +143,10 @@ class Switching:
         """Threads that switches name, rising."""
         found: list[int] = self._steps.tids.tolist()
         return found
+
+    def tells_stacks(self, stack: Array) -> bool:
+        """Returns whether any thread left its processor in a sample with a stack. stack: of each sample."""
+        return bool(np.any(stack[self._samples] >= 0))
 
     def idle_since(self, cpu: Array, ts: Array) -> Array:
         """int64: since when these processors had been idle at these times; NEVER_TS where they had not been."""
