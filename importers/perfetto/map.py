@@ -11,6 +11,7 @@ from traceferry.files.source import Source
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.slices import (
     CALL_TRACK,
+    INSTANT,
     Calls,
     Kinds,
     arguments_by_set,
@@ -121,6 +122,7 @@ class _Mapping:
         columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid"))
         for track, utid, upid, name, kind in zip(*columns, tracks["name"].texts(), tracks["type"].texts(), strict=True):
             calls[track] = kind == CALL_TRACK
+            kind = INSTANT if kind == CALL_TRACK else kind
             titles[track] = (name or kind, kind)
             owner = utid if utid in self.members else self.main.get(upid, -1)
             utid_of[track] = owner

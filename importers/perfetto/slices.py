@@ -26,6 +26,8 @@ from traceferry.model import (
 
 CALL_TRACK = "thread_execution"
 UNNAMED = "(unnamed)"
+# The category of slices without one, and the name of what happens at one time on a thread's own track.
+SLICES, INSTANT = "Slices", "Instant"
 # Fields of one type of markers, and types by the names of their tracks; what is more goes together.
 MOST_FIELDS, MOST_TYPES = 64, 200
 REST = "more"
@@ -159,7 +161,8 @@ class Calls:
     def _new_frame(self, name: str, category: str) -> int:
         trace = self._trace
         func = trace.funcs.intern(name=trace.strings.intern(encodable(name) or UNNAMED))
-        of = trace.add_category(encodable(category.split(",")[0]) or "Other", "blue" if category else "grey")
+        # A trace may name several, with commas.
+        of = trace.add_category(encodable(category.split(",")[0]) or SLICES, "blue")
         return trace.frames.intern(func=func, category=of)
 
     def _arguments_of(self, rows: Array, entered: Array) -> Table:
