@@ -115,6 +115,8 @@ KINDS: dict[str, Kind] = {
         "not all kernels record what wakes an idle processor: perf record --switch-events tells of all switches"),
     "switches_left_out": Kind("loss", "context switches were left out: their event was sampled with a frequency",
         "record without -F: perf record -e cpu-clock -e sched:sched_switch,sched:sched_waking"),
+    "interval_incomplete": Kind("info",
+        "events that begin or end something lack the other half: the last begins last to the end of their threads"),
     "samples_filtered": Kind("info", "the recorder's filter left samples out, as it was asked to"),
     "lbr_full": Kind("loss",
         "stacks that the processor recorded (--call-graph lbr) are as deep as it can record: callers may be missing",

@@ -19,6 +19,7 @@ from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_prog
 from traceferry.importers.perf.map_files import MapFiles
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
+from traceferry.importers.perf.pairs import Intervals, intervals
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
 from traceferry.importers.perf.recording import Recording
 from traceferry.importers.perf.regions import BEGINNING, NEVER
@@ -72,10 +73,11 @@ def _add_recording(
     known: _KnownThreads,
 ) -> None:
     report, where = trace.report, source.name
-    for problem in (*recording.problems, *recording.not_read):
+    _place_timeless(recording)
+    pairs = intervals(recording)
+    for problem in (*recording.problems, *recording.not_read, *pairs.problems):
         shown = f"{where} {problem.detail}"
         report.note(problem.kind, problem.count, offset=problem.offset, where=shown, detail=problem.detail)
-    _place_timeless(recording)
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
     recorded_at = source.answers.ask("written", report, lambda: written_at(source), unpacked=float)
     natives = Natives(trace, context, recording, source, recorded_at)
@@ -102,7 +104,8 @@ def _add_recording(
         from traceferry.importers.perf.branches import Branches
 
         branches = Branches(recording, memory, natives, trace, offset_ns)
-    _add_processes(trace, recording, programs, events, stack, branches, offset_ns, known, where)
+    made = ThreadLoader(recording, events, NO_ROWS, NO_ROWS, stack, branches, offset_ns, pairs)
+    _add_processes(trace, recording, programs, made, known, where)
     map_files.note_others(programs.pids, memory.nameless)
     of_code = [process for process in trace.processes if any(thread.sample_unit for thread in process.threads)]
     report.note("code_of_other_process", sum(process.pid not in programs.pids for process in of_code), where=where)
@@ -152,14 +155,13 @@ def _add_processes(
     trace: TraceBuilder,
     recording: Recording,
     programs: Programs,
-    events: Sequence[Counted],
-    stack: Array,
-    branches: Branches | None,
-    offset_ns: int,
+    of_all: ThreadLoader,
     known: _KnownThreads,
     where: str,
 ) -> None:
-    """Adds a process for each program, with its threads. where: the recording, for the report."""
+    """Adds a process for each program, with its threads. of_all: a loader with what all threads share; where: the
+    recording, for the report."""
+    offset_ns = of_all.offset_ns
     samples, switches = recording.samples, recording.switches
     first_ts, last_ts = _bounds(trace, recording, offset_ns)
     rows = _by_thread(programs.of_samples, samples.tid)
@@ -188,7 +190,7 @@ def _add_processes(
             of_start = program.start if is_first else life.start
             begin, until = spans[life.tid, of_start]
             steps = switching.steps(life.tid, begin, until) if life.tid != OUTSIDE else NO_STEPS
-            loader = ThreadLoader(recording, events, part, switched, stack, branches, offset_ns)
+            loader = replace(of_all, rows=part, switch_rows=switched)
             start, end = loader.reach(start, end, steps.ts)
             if len(steps.ts):
                 is_new = life.start != BEGINNING and (
@@ -196,11 +198,11 @@ def _add_processes(
                 )
                 thread_switches = ThreadSwitches(
                     switching, steps, switching.wakes(life.tid, begin, until), start - offset_ns, end - offset_ns,
-                    part, is_new, stack,
+                    part, is_new, of_all.stack,
                 )  # fmt: skip
                 n_missing += thread_switches.n_missing
                 loader = replace(loader, switches=thread_switches, off_cpu_row=off_cpu_row)
-            loader = _with_names(trace, loader, life, start, end, where)
+            loader = _with_names(trace, replace(loader, end_ts=end), life, start, end, where)
             name = life.name or _default_thread_name(program, life.tid, programs)
             threads.append(Thread(life.tid, name, life.tid == program.pid, start, end, loader, loader.n_records))
         begun = None
@@ -408,7 +410,7 @@ def _by_thread(program: Array, tid: Array) -> dict[tuple[int, int], Array]:
 @dataclass(frozen=True)
 class ThreadLoader:
     """Makes a thread's tables again at every call. events: what samples count; rows, switch_rows: of the recording's
-    samples and switches; states: the names it had."""
+    samples and switches; end_ts: of the thread; states: the names it had."""
 
     recording: Recording
     events: Sequence[Counted]
@@ -417,6 +419,8 @@ class ThreadLoader:
     stack: Array
     branches: Branches | None
     offset_ns: int
+    pairs: Intervals
+    end_ts: int = 0
     states: Table = field(default_factory=lambda: Table(STATES))
     switches: ThreadSwitches | None = None
     off_cpu_row: int = -1
@@ -447,7 +451,7 @@ class ThreadLoader:
             branches=self.branches.table(self.rows) if self.branches is not None else Table(BRANCHES),
             states=self.states,
             scheduling=scheduling,
-            markers=event_markers(self.recording, main, self.rows, self.stack, self.offset_ns),
+            markers=event_markers(self.recording, main, self.rows, self.stack, self.offset_ns, self.pairs, self.end_ts),
         )
 
     def _samples(self, counted: Counted, scheduling: Table) -> Table:

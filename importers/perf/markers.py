@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import access_columns, access_fields, has_accesses
+from traceferry.importers.perf.pairs import ALONE, OPEN, Interval, Intervals
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.scheduling import TOLD
 from traceferry.importers.perf.tracepoints import Field
@@ -28,10 +31,10 @@ FAULTS = ("page-faults", "minor-faults", "major-faults", "faults")
 
 
 def event_markers(
-    recording: Recording, main: int, rows: Array, stack: Array, offset_ns: int
+    recording: Recording, main: int, rows: Array, stack: Array, offset_ns: int, pairs: Intervals, end_ts: int
 ) -> dict[MarkerType, Table]:
-    """One type for each event. main: the event that says where time goes; rows: a thread's samples; stack: of every
-    sample."""
+    """One type for each event, and for each pair of events. main: the event that says where time goes; rows: a thread's
+    samples; stack: of every sample; end_ts: of the thread, where open intervals end."""
     markers: dict[MarkerType, Table] = {}
     shown = [
         event
@@ -42,6 +45,11 @@ def event_markers(
     event_of_row = recording.samples.event[rows] if shown else rows
     for event in shown:
         mine = rows[event_of_row == event.index]
+        if event.index in pairs.of_begin:
+            of_pair = pairs.of_begin[event.index]
+            markers |= _intervals(recording, of_pair, mine, pairs.partner, stack, offset_ns, end_ts)
+        if len(pairs.partner):
+            mine = mine[pairs.partner[mine] == ALONE]
         if len(mine) == 0:
             continue
         fields = _fields(event)
@@ -58,6 +66,36 @@ def event_markers(
             columns |= _decoded(recording, event, mine)
         markers[marker_type] = Table(marker_type.spec, columns)
     return markers
+
+
+def _intervals(
+    recording: Recording, of: Interval, mine: Array, partner: Array, stack: Array, offset_ns: int, end_ts: int
+) -> Iterator[tuple[MarkerType, Table]]:
+    """Yields what these begins have ends of, in one type with the fields of both, and what has no end, in another."""
+    samples, category = recording.samples, _category(of.begin)
+    begun = _fields(of.begin)
+    keys = {field.key for field in begun}
+    more = {field: f"end_{_key(field)}" if _key(field) in keys else _key(field) for field in of.more}
+    told = tuple(MarkerField(key, key.removeprefix("_"), _format(field)) for field, key in more.items())
+    shown = [field for field in begun if field.key not in UNSHOWN]
+    text = f"{label(shown[: 3 - bool(told)])}, {label(told[:1])}".strip(", ")
+    group_by = ("id",) if of.name == "raw_syscalls" else ()
+    for name, doc, rows in (
+        (of.name, "Between two events that perf recorded", mine[partner[mine] >= 0]),
+        (f"{of.name} (no end)", "It had begun when its thread or the recording ended", mine[partner[mine] == OPEN]),
+    ):
+        if not len(rows):
+            continue
+        has_end = name == of.name
+        ts, ends = samples.ts[rows] + offset_ns, partner[rows]
+        columns: dict[str, Any] = {"ts": ts, "stack": stack[rows], "cpu": samples.cpu[rows]}
+        columns["dur"] = samples.ts[ends] + offset_ns - ts if has_end else np.maximum(end_ts - ts, 0)
+        columns |= _decoded(recording, of.begin, rows)
+        if has_end:
+            columns |= {key: recording.field(field, ends) for field, key in more.items()}
+        fields = (*begun, *told) if has_end else begun
+        marker_type = MarkerType(name, doc, fields, text if has_end else label(shown), group_by, category)
+        yield marker_type, Table(marker_type.spec, columns)
 
 
 def _category(event: Event) -> str:
@@ -84,6 +122,8 @@ def _fields(event: Event) -> tuple[MarkerField, ...]:
     return (*(MarkerField(_key(f), f.name, _format(f)) for f in event.tracepoint.fields), cpu)
 
 
+# The number of a system call, which is in the name of its type.
+UNSHOWN = frozenset({"cpu", "__syscall_nr", "nr"})
 RESERVED = frozenset({"ts", "dur", "stack", "flow", "cpu", "type"})
 
 
