@@ -193,13 +193,13 @@ def durations_of_perf(data: Path, begin: str, end: str, key: str) -> Counter[int
             begun[of] = ts, _number(m)
         elif re.fullmatch(end, m["event"]) and of in begun:
             since, number = begun.pop(of)
-            found[ts - since] += number == _number(m)
+            found[ts - since] += _number(m) in (number, "-1")
     return found
 
 
 def _number(line: re.Match[str]) -> str:
     """The first and the last system call of perf itself are recorded by halves."""
-    found = re.match(r"NR (\d+)", line["text"])
+    found = re.match(r"NR (-?\d+)", line["text"])
     return found[1] if found is not None else ""
 
 

@@ -170,7 +170,7 @@ def _add_processes(
     for number, tid in (*rows, *switch_rows):
         tids[number].add(tid)
     switching = Switching(recording)
-    off_cpu_row = _off_cpu_event(trace, switching, stack)
+    off_cpu_row = _off_cpu_event(trace, switching, of_all.stack)
     spans = _spans(programs, tids)
     n_missing = 0
     processes = _known_processes(trace, recording, programs, known, offset_ns)
