@@ -1561,17 +1561,39 @@ def test_what_is_not_read_is_named(parts: str, event: dict[str, Any], wanted: di
     assert reported(read(data)) == wanted
 
 
-@pytest.mark.parametrize(("sample_type", "n"), [("RAW", 1), ("CPU", 2)], ids=["raw", "whole"])
-def test_samples_of_time_off_the_processor(sample_type: str, n: int) -> None:
+NO_TIME = (1 << 64) - (1 << 32)
+
+
+def slept(order: str, tid: int, period: int, *chain: int) -> bytes:
+    numbers = [number % (1 << 64) for number in chain]
+    return struct.pack(f"{order}IIQQ{len(chain)}QQ", PID, tid, period, len(chain), *numbers, 1)
+
+
+@pytest.mark.parametrize("order", "<>", ids=["little", "big"])
+@pytest.mark.parametrize("is_raw", [True, False], ids=["raw", "plain"])
+def test_samples_of_time_off_the_processor(order: str, is_raw: bool) -> None:
     """perf 6.16 writes them as raw data of whatever ran, which is nobody; perf before as samples of what slept."""
-    data = PerfData(start=START).event(sample_type=f"{EVERYTHING}|{sample_type}")
-    data.event("offcpu-time", SOFTWARE, 10, sample_type=f"{EVERYTHING}|{sample_type}")
-    data.comm(PID, PID, "app", ts=0).sample(PID, PID, START, A)
-    asleep = 0 if sample_type == "RAW" else 8
-    trace = read(data.sample(asleep, asleep, START + 1, LIB, event=1, raw=bytes(40)))
-    assert reported(trace) == ({"off_cpu_not_read": 1} if n == 1 else {})
-    assert [(e.name, e.unit, e.kind) for e in trace.events[1:]] == [("offcpu-time", "ns", "off-cpu")] * (n - 1)
-    assert len([process for process in trace.processes if process.threads]) == n
+    more = "|RAW" if is_raw else ""
+    data = PerfData(order, start=START).event(sample_type=EVERYTHING)
+    data.event("offcpu-time", SOFTWARE, 10, sample_type=f"{EVERYTHING}{more}")
+    data.comm(PID, PID, "app", ts=START).mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH, ts=START + 5)
+    data.sample(PID, PID, START + 10, A)
+    if is_raw:
+        raw = slept(order, PID, 500, USER, A, B)
+        data.sample(0, 0, NO_TIME, event=1, chain=[], raw=raw)
+        data.sample(0, 0, NO_TIME + 1, event=1, chain=[], raw=raw[:-16]).sample(0, 0, NO_TIME, event=1, raw=b"x" * 20)
+    else:
+        data.sample(PID, PID, NO_TIME, A, [USER, A, B], event=1, period=500)
+    trace = read(data)
+    assert reported(trace) == {"off_cpu_no_times": 3, "bad_record": 2} if is_raw else {"off_cpu_no_times": 1}
+    assert [(event.name, event.unit, event.kind) for event in trace.events[1:]] == [("offcpu-time", "ns", "off-cpu")]
+    ((_, thread),) = trace.threads
+    (table,) = thread.load(trace).other_samples.values()
+    assert (thread.tid, table["weight"].tolist(), table["ts"].tolist()) == (PID, [500], [START + 10])
+    depth, stack = 0, int(table["stack"][0])
+    while stack >= 0:
+        depth, stack = depth + 1, int(thread.load(trace).trace.stacks["prefix"][stack])
+    assert depth == 2
 
 
 # ---------------------------------------------------------------- every kind of file

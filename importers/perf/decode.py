@@ -24,7 +24,8 @@ from traceferry.importers.perf.layout import (
     read_header,
     record_name,
 )
-from traceferry.importers.perf.not_read import what_is_not_read, without_off_cpu
+from traceferry.importers.perf.not_read import what_is_not_read
+from traceferry.importers.perf.off_cpu import with_off_cpu
 from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
 from traceferry.importers.perf.sideband import read_sideband
@@ -44,7 +45,8 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     found = scan(data, extra, limit)
     header, stream, reader = found.header, found.stream, found.reader
     table = event_table(found.events)
-    samples = without_off_cpu(read_samples(stream, found.events, table, reader.problems), found.events, reader.problems)
+    samples = read_samples(stream, found.events, table, reader.problems)
+    samples = with_off_cpu(samples, stream, found.events, reader.problems)
     is_directory = bool(extra) or Feature.DIR_FORMAT in header.features
     recording = Recording(
         byte_order="big" if header.big else "little",

@@ -1,26 +1,21 @@
 """Decode: names what a recording holds and nothing reads, so that the report says it.
 
-Source: linux/perf_event.h; perf's util/off_cpu.h (OFFCPU_EVENT) and util/bpf_off_cpu.c: a sample's own process is that
-of whatever ran, and what slept is in its raw data.
+Source: linux/perf_event.h.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
 
 import numpy as np
 
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.fields import numbers_at
-from traceferry.importers.perf.layout import AttrType, RecordType
+from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 
-# PERF_COUNT_SW_BPF_OUTPUT
-BPF_OUTPUT = 10
 SWITCHES = {RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE}
-OFF_CPU_EVENT = "offcpu-time"
 
 # PERF_AUXTRACE_*, by the type in AUXTRACE_INFO.
 TRACES = ("", "Intel PT", "Intel BTS", "Arm CoreSight", "Arm SPE", "s390 CPU-MF", "HiSilicon PTT", "Power dispatch log")
@@ -34,24 +29,6 @@ PARTS = {
     SampleType.TRANSACTION: "transactions",
     SampleType.AUX: "parts of hardware traces",
 }
-
-
-def without_off_cpu(samples: Samples, events: Sequence[Event], problems: list[Problem]) -> Samples:
-    """Leaves out samples of perf record --off-cpu that have all they say in their raw data."""
-    of = [event.index for event in events if is_off_cpu(event)]
-    is_off = np.isin(samples.event, of) & (samples.raw_at >= 0)
-    if not of or not is_off.any():
-        return samples
-    problems.append(Problem("off_cpu_not_read", int(is_off.sum()), int(samples.offset[is_off][0])))
-    columns = (field.name for field in fields(Samples) if field.name != "chain")
-    return replace(samples, **{name: getattr(samples, name)[~is_off] for name in columns})
-
-
-def is_off_cpu(event: Event) -> bool:
-    """Whether perf record --off-cpu made it, which counts ns."""
-    attr = event.attr
-    is_bpf = attr.type == AttrType.SOFTWARE and attr.config == BPF_OUTPUT
-    return is_bpf and event.name.partition(":")[0] == OFF_CPU_EVENT
 
 
 def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from traceferry.files.source import release
 from traceferry.importers.perf._records import SampleDecoder, SampleType
 from traceferry.importers.perf.events import EventTable
 from traceferry.importers.perf.layout import ReadFormat
+from traceferry.importers.perf.off_cpu import is_off_cpu
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import WINDOW, Stream, has_payloads
 from traceferry.model import Array
@@ -65,7 +66,7 @@ def read_samples(stream: Stream, events: list[Event], table: EventTable, problem
     _sort_by_time(columns)
     columns |= {name: np.broadcast_to(np.array(value, COLUMNS[name]), n) for name, value in absent.items()}
     samples = Samples(**columns, chain=chain)
-    _note_times(samples, problems)
+    _note_times(samples, events, problems)
     return samples
 
 
@@ -139,8 +140,10 @@ def _sort_by_time(columns: dict[str, Array]) -> None:
         columns[name] = out.view(column.dtype)
 
 
-def _note_times(samples: Samples, problems: list[Problem]) -> None:
+def _note_times(samples: Samples, events: list[Event], problems: list[Problem]) -> None:
     """Reports samples without time, which come first."""
     n = int(np.searchsorted(samples.ts, 0))
-    if n:
-        problems.append(Problem("time_unknown", n, int(samples.offset[:n].min())))
+    is_off = np.isin(samples.event[:n], [event.index for event in events if is_off_cpu(event)])
+    for kind, of in (("time_unknown", ~is_off), ("off_cpu_no_times", is_off)):
+        if of.any():
+            problems.append(Problem(kind, int(of.sum()), int(samples.offset[:n][of].min())))

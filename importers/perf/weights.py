@@ -17,7 +17,7 @@ from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import has_accesses, latency_of
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType, ReadFormat
-from traceferry.importers.perf.not_read import is_off_cpu
+from traceferry.importers.perf.off_cpu import is_off_cpu
 from traceferry.importers.perf.recording import Event as RecordedEvent
 from traceferry.importers.perf.recording import Recording
 from traceferry.model import Array, Event, EventKind, TraceBuilder, index_of
