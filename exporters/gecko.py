@@ -19,7 +19,7 @@ import orjson
 from traceferry.exporters.firefox import profile as firefox
 from traceferry.exporters.firefox.allocations import allocation_rows
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, markers_of
-from traceferry.exporters.firefox.meta import Activity, Categories, meta, pids_of, write_threads
+from traceferry.exporters.firefox.meta import Activity, Categories, Part, meta, pids_of, write_threads
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, distinct
@@ -37,9 +37,9 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     schemas, categories, pids = Schemas(), Categories(trace), pids_of(trace)
     frames = Frames(trace, categories)
 
-    def write_thread(process: Process, thread: Thread, data: ThreadData) -> None:
+    def write_thread(process: Process, part: Part) -> None:
         pid = pids.get(id(process), "0")
-        _write_thread(json, trace, process, pid, thread, data, frames, schemas, categories)
+        _write_thread(json, trace, process, pid, part.thread, part.data, frames, schemas, categories)
 
     with json.object():
         with json.array("threads"):
@@ -47,7 +47,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
             if not activities:
                 # The viewer refuses a profile without a thread.
                 thread = Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
-                write_thread(Process(0, "empty recording", 0, 0), thread, ThreadData())
+                write_thread(Process(0, "empty recording", 0, 0), Part(thread, ThreadData(), False, {}))
         json.member("meta", _meta(trace, activities, categories, schemas))
         json.members({"libs": [], "pausedRanges": [], "processes": []})
         json.member("sources", _table(("id", "filename", "startLine", "startColumn", "sourceMapURL"), []))

@@ -42,6 +42,9 @@ FORMATS: dict[FieldFormat, str] = {
 }  # fmt: skip
 MAX_ARGUMENTS = 16
 MAX_KEYS = 64  # of named arguments
+# The member of a schema, or of a field, with what readers of our own profiles need.
+MARK = "traceferry"
+AMBIGUOUS = ("hex", "json")  # which are texts there
 LABELS = ("tooltipLabel", "tableLabel", "chartLabel")  # of a schema
 # The chart takes the colour of a marker from its data, not from its category.
 COLOR: dict[str, Any] = {"key": "color", "label": "Color", "format": "string", "hidden": True}
@@ -115,14 +118,21 @@ class Schemas:
             self._of[owner] = {"name": unique, "display": surfaces, **rest, "fields": list(fields)}
         return self._of[owner]
 
-    def add_field(self, schema: dict[str, Any], key: str, label: str, form: str) -> str:
+    def add_field(self, schema: dict[str, Any], key: str, label: str, form: str, **mark: str) -> str:
         """Gives a schema a field, if it has none of this label and format. Returns its key, this or a free one."""
         fields = schema["fields"]
-        found = next((field["key"] for field in fields if (field["label"], field["format"]) == (label, form)), None)
+        found = next(
+            (
+                field["key"]
+                for field in fields
+                if (field["label"], field["format"], field.get(MARK)) == (label, form, mark.get(MARK))
+            ),
+            None,
+        )
         if found is None:
             taken = {*RESERVED, *(field["key"] for field in fields)}
             found = next(one for one in (key + "_" * n for n in count()) if one not in taken)
-            fields.append({"key": found, "label": label, "format": form})
+            fields.append({"key": found, "label": label, "format": form} | mark)
         return str(found)
 
     def flow_field(self, schema: dict[str, Any]) -> str:
@@ -136,7 +146,7 @@ class Schemas:
         if (name, form) not in self._arguments:
             is_full = len(self._arguments) >= MAX_KEYS
             shown = ("more", "More", "string") if is_full else (name, name, FORMATS.get(form, "string"))  # type: ignore[call-overload]
-            self._arguments[name, form] = self.add_field(schema, *shown)
+            self._arguments[name, form] = self.add_field(schema, *shown, **{MARK: "" if is_full else form or "raw"})
         return self._arguments[name, form]
 
     @property
@@ -177,6 +187,7 @@ def _call_markers(
         tooltipLabel="{marker.data.function}",
         tableLabel="{marker.data.function}: {marker.data.arg0}",
         chartLabel="{marker.data.function}",
+        **{MARK: {"kind": "call"}},
     )
     numbered = arguments["call"][(arguments["key"] < 0) & (arguments["position"] >= 0)]
     n_numbered = int(np.unique(numbered, return_counts=True)[1].max(initial=0))
@@ -262,7 +273,7 @@ def _event_markers(
     schema = schemas.get(
         marker_type,
         marker_type.name,
-        *({"key": k, "label": f.label, "format": FORMATS[f.format]} for f, k in zip(fields, keys, strict=True)),
+        *(_schema_field(field, key) for field, key in zip(fields, keys, strict=True)),
         *([COLOR] if colored else []),
         description=marker_type.doc,
         tooltipLabel=marker_type.name,
@@ -291,6 +302,11 @@ def _event_markers(
         return rows
 
     return MarkerColumns(table["ts"], table["dur"], marker_type.name, category, rows_data(), names)
+
+
+def _schema_field(field: MarkerField, key: str) -> dict[str, Any]:
+    mark = {MARK: field.format} if field.format in AMBIGUOUS else {}
+    return {"key": key, "label": field.label, "format": FORMATS[field.format], **mark}
 
 
 def _with(
@@ -337,6 +353,7 @@ def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas
         {"key": "value", "label": track, "format": "string"},
         display=["marker-chart", "marker-table"],
         **dict.fromkeys(LABELS, "{marker.data.value}"),
+        **{MARK: {"kind": "state", "track": track}},
     )
     is_state = states["value"] >= 0
     data = ({"type": schema["name"], "value": trace.strings[value]} for value in states["value"][is_state].tolist())
@@ -364,6 +381,7 @@ def _off_cpu_markers(
         description="The thread was not on a processor: it waited, or others were preferred. The stack is the waker's",
         display=["marker-chart", "marker-table"],
         **dict.fromkeys(LABELS, "{marker.data.state}") | {"tooltipLabel": "Off CPU: {marker.data.state}"},
+        **{MARK: {"kind": "scheduling", "states": {}}},
     )
     state, dur = scheduling["state"], _until_next(thread, scheduling["ts"])
     follows = np.append(False, (state[1:] == RUNNABLE) & (state[:-1] == WAITING))
@@ -376,6 +394,8 @@ def _off_cpu_markers(
     strings, type_name = trace.strings, schema["name"]
     keys = zip(off["state"].tolist(), off["reason"].tolist(), strict=True)
     shown = {key: why(key[0], strings[key[1]]) for key in dict.fromkeys(keys)}
+    for (code, reason), text in shown.items():
+        schema[MARK]["states"].setdefault(text, [code, strings[reason] if reason >= 0 else None])
     columns = (off["state"].tolist(), off["reason"].tolist(), off["cpu"].tolist(), waker.tolist(), runnable.tolist())
 
     def rows_data() -> Iterator[dict[str, Any]]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.firefox.markers import graph_color
-from traceferry.exporters.tracepoints import shown_weights
+from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints, shown_weights
 from traceferry.model import (
+    RUNNING,
     SAMPLES,
     Array,
     Counter,
@@ -32,7 +33,8 @@ PROCESSED_VERSION = 70
 CALLS_INTERVAL_MS = 0.001
 DEFAULT_INTERVAL_MS = 1.0
 # Tells readers of the profile who wrote it, beside what the recorder was.
-WRITER = {"label": "traceferry", "entries": [{"label": "writer", "format": "string", "value": "traceferry"}]}
+MARK = "traceferry"
+WRITER = {"label": MARK, "entries": [{"label": "writer", "format": "string", "value": "traceferry"}]}
 # Stacks keep their category in a byte.
 MAX_CATEGORIES = 256
 # The viewer's default selection: the busiest threads down to a part of the busiest.
@@ -58,7 +60,7 @@ class Activity:
     is_further: bool = False
 
     @classmethod
-    def of(cls, part: _Part) -> Activity:
+    def of(cls, part: Part) -> Activity:
         thread, data = part.thread, part.data
         cpu_ns = data.samples["cpu_ns"]
         return cls(
@@ -88,7 +90,7 @@ def pids_of(trace: Trace) -> dict[int, str]:
 def write_threads(
     trace: TraceBuilder,
     progress: Callable[[int], None],
-    write: Callable[[Process, Thread, ThreadData], None],
+    write: Callable[[Process, Part], None],
 ) -> list[tuple[Process, Activity]]:
     """Writes all threads, one after the other; returns the process of each one that is written, and its counts."""
     written: list[tuple[Process, Activity]] = []
@@ -97,7 +99,7 @@ def write_threads(
         progress(thread.n_records // 2)
         for part in _parts(trace, thread, data):
             written.append((process, Activity.of(part)))
-            write(process, part.thread, part.data)
+            write(process, part)
         trace.report.note("table_not_carried", len(data.branches), where=f"{id(thread)}", detail="branches")
         # Peak memory is one thread: this one goes before the next comes.
         del data, part
@@ -125,26 +127,55 @@ def _heap_views(trace: TraceBuilder, process: Process) -> list[Thread]:
     return views_of(trace, process)
 
 
-class _Part(NamedTuple):
-    """A thread of the profile. is_further: it has the samples of another event than the trace's first."""
+class Part(NamedTuple):
+    """A thread of the profile. is_further: it has the samples of another event than the trace's first; mark: what
+    readers of our own profiles need, but the format does not tell."""
 
     thread: Thread
     data: ThreadData
-    is_further: bool = False
+    is_further: bool
+    mark: dict[str, Any]
 
 
-def _parts(trace: Trace, thread: Thread, data: ThreadData) -> list[_Part]:
+def _parts(trace: Trace, thread: Thread, data: ThreadData) -> list[Part]:
     """Returns the threads that are written of one: calls are samples in these formats, so that what has calls and
     samples is two threads, and so are samples of several events."""
+    shown = _shown_events(trace)
     others = [
-        _Part(_named(thread, _title(thread, event), event.unit), ThreadData(samples=samples), True)
+        Part(
+            _named(thread, _title(thread, event), event.unit),
+            ThreadData(samples=samples),
+            True,
+            {"event": shown.index(event)},
+        )
         for event, samples in shown_weights(trace, data)
     ]
+    weight, running = _weight_mark(trace, data), _running_mark(trace, data)
     if not (len(data.calls) and len(data.samples)):
-        return [_Part(thread, data), *others]
+        return [Part(thread, data, False, weight | running), *others]
     sampled = _named(thread, f"{thread.name} (samples)", thread.sample_unit)
     called = replace(data, samples=Table(SAMPLES))
-    return [_Part(thread, called), _Part(sampled, ThreadData(samples=data.samples)), *others]
+    samples = Part(sampled, ThreadData(samples=data.samples), False, {"event": 0} | weight)
+    return [Part(thread, called, False, running), samples, *others]
+
+
+def _shown_events(trace: Trace) -> list[Event]:
+    """Returns the events of the trace, and behind them the one that stands for many tracepoints."""
+    return [*trace.events, TRACEPOINTS] if joined_tracepoints(trace.events) else [*trace.events]
+
+
+def _weight_mark(trace: Trace, data: ThreadData) -> dict[str, Any]:
+    """Returns what each sample of the first event weighs, where that is one number: the viewer counts these samples."""
+    weight = data.samples["weight"]
+    counts = trace.sampling is None or trace.sampling.unit == "samples" or not len(weight)
+    return {} if counts or np.any(weight != weight[0]) else {"weight": int(weight[0])}
+
+
+def _running_mark(trace: Trace, data: ThreadData) -> dict[str, Any]:
+    """Returns the ns at which a thread ran first: there are markers only of when it did not."""
+    table = data.scheduling
+    runs = len(table) and table["state"][0] == RUNNING
+    return {"running": int(table["ts"][0]) - trace.start_ts} if runs else {}
 
 
 def _named(thread: Thread, name: str, unit: str) -> Thread:
@@ -185,6 +216,7 @@ def meta(
         "categories": categories.list,
         "markerSchema": schemas,
         "extra": [{"label": "Recording", "entries": _entries(trace)}, WRITER],
+        MARK: {"events": [event._asdict() for event in _shown_events(trace)]},
     }
     if any(a.cpu_ns >= 0 for a in activities):
         values["sampleUnits"] = {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}

@@ -19,7 +19,7 @@ import numpy as np
 
 from traceferry.exporters.firefox.allocations import write_allocations
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
-from traceferry.exporters.firefox.meta import Categories, counters, libs, meta, pids_of, write_threads
+from traceferry.exporters.firefox.meta import MARK, Categories, Part, counters, libs, meta, pids_of, write_threads
 from traceferry.exporters.firefox.tables import Stacks, write_shared
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
@@ -66,11 +66,15 @@ class Shared:
     pids: dict[int, str]
 
 
-def _write_thread(json: JsonWriter, shared: Shared, process: Process, thread: Thread, data: ThreadData) -> None:
-    trace, stacks = shared.trace, shared.stacks
+def _write_thread(json: JsonWriter, shared: Shared, process: Process, part: Part) -> None:
+    trace, stacks, thread, data = shared.trace, shared.stacks, part.thread, part.data
     with json.object():
         pid = shared.pids[id(process)]
+        is_view = thread.sample_unit == "bytes"
+        mark = part.mark | ({"pid": pid, "process": process.name, "tid": thread.tid} if is_view else {})
         json.members(thread_head(trace, process, thread) | {"pid": pid} | _view_head(process, thread, pid))
+        if mark:
+            json.member(MARK, mark)
         with json.object("samples"):
             if len(data.calls) or not (len(data.samples) or trace.sampling):
                 _write_calls(json, trace, data.calls, stacks)

@@ -10,8 +10,8 @@ import numpy as np
 
 from traceferry import model
 from traceferry.common.shown_text import encodable
-from traceferry.importers.firefox import allocations, markers, samples
-from traceferry.importers.firefox.attributes import attributes_of, is_ours, producer_of
+from traceferry.importers.firefox import allocations, markers, ours, samples
+from traceferry.importers.firefox.attributes import WRITER, attributes_of, is_ours, producer_of
 from traceferry.importers.firefox.categories import Categories
 from traceferry.importers.firefox.columns import BadRows, text_of
 from traceferry.importers.firefox.counters import read_counters, without_lead
@@ -35,7 +35,6 @@ PAUSED = model.MarkerType(
 )
 # What our own profiles have beside the fields of markers.
 OUR_COLOR = ("color",)
-SIZES, SAMPLED = " sizes", " (samples)"
 LEFT_OUT = ("comparison", "merged")
 
 
@@ -76,6 +75,8 @@ class _Profile:
         self.facts = Facts(trace, profile.version, profile.is_gecko, self.categories, self.bad, names, set())
         listed = list(zip(self.categories.names, self.categories.colors, strict=True))
         self.is_ours = is_ours(profile.meta)
+        self.kinds = ours.kinds_of(profile.meta.get("markerSchema")) if self.is_ours else {}
+        self.event_rows = self._own_events() if self.is_ours else []
         self.types = MarkerTypes(profile.meta.get("markerSchema"), listed, OUR_COLOR if self.is_ours else ())
         self.shared_texts = texts_of(profile.shared)
         self.shared_stacks = self._shared_stacks()
@@ -95,6 +96,7 @@ class _Profile:
         for key, value in attributes_of(profile.meta).items():
             trace.attributes.setdefault(key, encodable(value))
         surveys = [survey for nth in range(len(profile.threads)) if (survey := self._survey(nth)) is not None]
+        self._forget_weights(surveys)
         self.types.finish()
         self.counters = self._counters()
         self.bounds = self._bounds(surveys)
@@ -108,6 +110,27 @@ class _Profile:
         if "stackTable" not in shared:
             return None
         return add_tables(self.facts, shared, "shared", self.shared_texts, self.profile.parts[0].libs)
+
+    def _own_events(self) -> list[int]:
+        """Returns the row of each event of a profile of ours."""
+        events, trace = ours.events_of(self.profile.meta), self.trace
+        keys = {event.key: row for row, event in enumerate(trace.events)}
+        for event in events:
+            if event.key not in keys:
+                keys[event.key] = len(trace.events)
+                trace.events.append(event._replace(leader=-1))
+        rows = [keys[event.key] for event in events]
+        for row, event in zip(rows, events, strict=True):
+            if 0 <= event.leader < len(rows) and rows[event.leader] < row:
+                trace.events[row] = event._replace(leader=rows[event.leader])
+        return rows
+
+    def _forget_weights(self, surveys: Sequence[_Survey]) -> None:
+        """Makes the first event of a profile of ours count samples where the weights of some are not known."""
+        row = self.event_rows[0] if self.event_rows else -1
+        mine = [survey for survey in surveys if row >= 0 and survey.event == row and survey.first_sample is not None]
+        if any(ours.whole(survey.head[WRITER].get("weight"), -1) < 0 for survey in mine):
+            self.trace.events[row] = self.trace.events[row]._replace(unit=samples.SAMPLES_UNIT)
 
     def _times(self, part: Part) -> Times:
         return self.times._replace(shift_ms=part.shift_ms)
@@ -144,11 +167,14 @@ class _Profile:
         spans += [(end, end) for end in ends] + ([of_markers] if (of_markers := found.span()) else [])
         head = {key: value for key, value in members.items() if not isinstance(value, (dict, list))}
         head["pausedRanges"] = members.get("pausedRanges")
+        head[WRITER] = mark = self._mark(members)
+        if isinstance(mark.get("pid"), str) and isinstance(mark.get("process"), str):
+            head |= {"pid": mark["pid"], "processName": mark["process"], "tid": mark.get("tid")}
         survey = _Survey(
             nth, part, stacks, head, (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None,
             int(rows.ts[0]) if len(rows.ts) else None, self.n_objects,
             len(rows.ts) + len(found.ts) + (len(allocated.ts) if allocated is not None else 0),
-            rows.unit, self._event(rows),
+            rows.unit, self._event(rows, mark),
         )  # fmt: skip
         self.n_objects += len(allocated.ts) if allocated is not None else 0
         return survey
@@ -166,8 +192,14 @@ class _Profile:
         for row in model.distinct(lib).tolist():
             names.add_nameless(trace.strings[int(trace.libs["name"][row])], int(weight[lib == row].sum()))
 
-    def _event(self, rows: samples.Rows) -> int:
+    def _mark(self, members: Members) -> Members:
+        return ours.mark_of(members) if self.is_ours else {}
+
+    def _event(self, rows: samples.Rows, mark: Members) -> int:
         """Returns the row of the event that a thread's samples count, -1: they weigh bytes, or are calls."""
+        if rows.unit in (ours.OF_EVENT, samples.SAMPLES_UNIT) and self.event_rows:
+            number = ours.whole(mark.get("event"), 0)
+            return self.event_rows[number if 0 <= number < len(self.event_rows) else 0]
         if not len(rows.ts) or rows.unit == samples.BYTES or rows.are_calls:
             return -1
         event = model.Event("samples", rows.unit, samples.interval_ns(self.profile.meta))
@@ -181,7 +213,13 @@ class _Profile:
         units = self.profile.meta.get("sampleUnits")
         unit = units.get("threadCPUDelta") if isinstance(units, dict) else None
         n = len(stacks.sampled) - 1
-        return samples.read_rows(members, path, n, self._times(part), unit, self.bad)
+        rows = samples.read_rows(members, path, n, self._times(part), unit, self.bad)
+        mark = self._mark(members)
+        if 0 < ours.whole(mark.get("event"), 0) < len(self.event_rows):
+            return rows._replace(unit=ours.OF_EVENT)
+        if (weight := ours.whole(mark.get("weight"), -1)) >= 0 and rows.unit == samples.SAMPLES_UNIT:
+            return rows._replace(weight=np.full(len(rows.ts), weight))
+        return rows
 
     def _marker_rows(
         self, members: Members, path: str, texts: list[str], stacks: Stacks, part: Part
@@ -224,7 +262,7 @@ class _Profile:
         for survey in surveys:
             number = survey.number if survey.head.get("pid") is None else ""
             key = str(survey.head.get("pid")) if number == "" else f"{id(survey.part)} {survey.part.shift_ms}"
-            groups.setdefault(key.removesuffix(SIZES) if self.is_ours else key, []).append(survey)
+            groups.setdefault(key, []).append(survey)
         if self.is_ours:
             groups = {key: _joined(mine) for key, mine in groups.items()}
         pids = Numbers({process.pid for process in self.trace.processes})
@@ -296,7 +334,8 @@ class _Profile:
         data, stacks = model.ThreadData(), survey.stacks
         for sampled in survey.sampled:
             part = self._load(sampled, trace)
-            data.samples, data.other_samples = part.samples, part.other_samples
+            data.samples = part.samples if len(part.samples) else data.samples
+            data.other_samples |= part.other_samples
         members = self.profile.thread(survey.number)
         rows = self._sample_rows(members, path, stacks, survey.part)
         if rows.are_calls:
@@ -309,10 +348,35 @@ class _Profile:
         found, allocated = self._marker_rows(members, path, texts, stacks, survey.part)
         if allocated is not None and len(allocated.ts):
             data.allocations = allocations.table_of(trace, allocated, stacks.called, survey.first_object)
+        if self.kinds:
+            found = self._own_markers(survey, found, texts, stacks, trace, data)
         data.markers = self._marker_tables(survey, found, texts, stacks)
         if (paused := self._paused(survey)) is not None:
             data.markers[PAUSED] = paused
         return data
+
+    def _own_markers(
+        self, survey: _Survey, rows: markers.Rows, texts: list[str], stacks: Stacks, trace: model.TraceBuilder,
+        data: model.ThreadData,
+    ) -> markers.Rows:  # fmt: skip
+        """Takes arguments, states and scheduling out of the markers of a profile of ours; returns the others."""
+        kinds, times, end_ts = self.kinds, self._times(survey.part), self._thread_span(survey)[1]
+        is_state, is_off = (ours.of_kind(rows, kinds, kind) for kind in (ours.STATE, ours.OFF_CPU))
+        if is_state.any():
+            data.states = ours.states_of(trace, ours.chosen(rows, is_state), kinds, end_ts)
+        running = ours.whole(survey.head[WRITER].get("running"), -1)
+        since = times.base_ns + running if running >= 0 else None
+        if is_off.any() or since is not None:
+            off = ours.chosen(rows, is_off)
+            data.scheduling = ours.scheduling_of(trace, off, stacks.called[off.stack], kinds, since, end_ts)
+        is_call = ours.of_kind(rows, kinds, ours.CALL)
+        if is_call.any():
+            called = ours.chosen(rows, is_call)
+            process = str(survey.head.get("pid"))
+            flow = self.types.flow_numbers(called.type[0], called.data, process, texts)
+            data.arguments, is_there = ours.arguments_of(trace, data.calls, called, flow, kinds, texts, times)
+            is_call[np.flatnonzero(is_call)[~is_there]] = False
+        return ours.chosen(rows, ~(is_state | is_off | is_call))
 
     def _marker_tables(
         self, survey: _Survey, rows: markers.Rows, texts: list[str], stacks: Stacks
@@ -363,17 +427,21 @@ class _Profile:
 
 
 def _joined(mine: Sequence[_Survey]) -> list[_Survey]:
-    """Returns the threads of a process with those that have only the samples of another in that one."""
-    of = {(str(one.head.get("tid")), f"{one.head.get('name')}{SAMPLED}"): nth for nth, one in enumerate(mine)}
-    found, gone = list(mine), set[int]()
-    for nth, one in enumerate(mine):
-        calls = of.get((str(one.head.get("tid")), str(one.head.get("name"))))
-        if calls is not None and calls != nth:
-            spans = [survey.span for survey in (found[calls], one) if survey.span is not None]
+    """Returns the threads of a process, each with those behind it that have only samples of it."""
+    found: list[_Survey] = []
+    whole: dict[tuple[str, ...], int] = {}
+    for one in mine:
+        key = tuple(str(one.head.get(name)) for name in ("tid", "registerTime"))
+        if "event" in one.head[WRITER] and key in whole:
+            of = found[whole[key]]
+            spans = [survey.span for survey in (of, one) if survey.span is not None]
             span = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None
-            found[calls] = found[calls]._replace(sampled=(one,), span=span)
-            gone.add(nth)
-    return [one for nth, one in enumerate(found) if nth not in gone]
+            found[whole[key]] = of._replace(sampled=(*of.sampled, one), span=span)
+        else:
+            if "event" not in one.head[WRITER]:
+                whole[key] = len(found)
+            found.append(one)
+    return found
 
 
 def _reach(process: model.Process, start_ts: int, end_ts: int) -> None:
@@ -381,12 +449,7 @@ def _reach(process: model.Process, start_ts: int, end_ts: int) -> None:
 
 
 def _without_allocations(rows: markers.Rows) -> markers.Rows:
-    keep = np.array([kind not in markers.ALLOCATIONS for kind in rows.type], bool)
-    kept = np.flatnonzero(keep).tolist()
-    names, types = ([column[row] for row in kept] for column in (rows.name, rows.type))
-    ts, end, has_start, has_end, category, stack = (column[keep] for column in rows[3:])
-    data = [rows.data[row] for row in kept]
-    return markers.Rows(names, types, data, ts, end, has_start, has_end, category, stack)
+    return ours.chosen(rows, np.array([kind not in markers.ALLOCATIONS for kind in rows.type], bool))
 
 
 def _n_values(members: Members, name: str) -> int:

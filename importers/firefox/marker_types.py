@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from traceferry.importers.firefox.attributes import WRITER
 from traceferry.importers.firefox.columns import MAX_INTEGER, BadRows, Columns, text_of
 from traceferry.importers.firefox.markers import PICTURE_SIZE, TIMES, Rows
 from traceferry.importers.firefox.times import Times
@@ -38,11 +39,13 @@ OF_SCHEMA: dict[str, FieldFormat] = {
     "duration": "duration", "time": "time", "milliseconds": "duration", "seconds": "duration",
     "microseconds": "duration", "nanoseconds": "duration", "bytes": "bytes", "integer": "integer",
     "hexadecimal": "hex", "pid": TEXT, "tid": TEXT, "decimal": "decimal", "percentage": "percentage", "list": JSON,
-    "table": JSON,
+    "table": JSON, "traceferry-hex": "hex",
 }  # fmt: skip
 NS_OF = {"duration": 1e6, "time": 1e6, "milliseconds": 1e6, "seconds": 1e9, "microseconds": 1e3, "nanoseconds": 1.0}
 LABEL_FIELD = re.compile(r"\{marker\.data\.([^{}.]+)\}")
 MAX_TEXT = 1 << 16
+# In profiles of ours: a number that JavaScript would round.
+HEX_TEXT = "traceferry-hex"
 
 
 @dataclass
@@ -165,7 +168,7 @@ class MarkerTypes:
             data = [rows.data[row] for row in mine.tolist()]
             values: dict[str, Any] = {
                 "ts": ts[mine], "dur": end[mine] - ts[mine], "stack": stack[mine],
-                "flow": self._flow_numbers(kind, data, process, texts),
+                "flow": self.flow_numbers(kind, data, process, texts),
             }  # fmt: skip
             for column in columns:
                 if column.key:
@@ -177,7 +180,8 @@ class MarkerTypes:
             made[marker_type] = Table(marker_type.spec, values)
         return made
 
-    def _flow_numbers(self, kind: str, data: list[dict[str, Any]], process: Any, texts: list[str]) -> Array:
+    def flow_numbers(self, kind: str, data: list[dict[str, Any]], process: Any, texts: list[str]) -> Array:
+        """Returns the number of the flow of each marker of a type, 0 is none."""
         keys = [key for key, form in self._forms.get(kind, {}).items() if form in FLOWS]
         if not keys:
             return np.zeros(len(data), np.int64)
@@ -212,7 +216,7 @@ def _forms(schema: dict[str, Any]) -> dict[str, str]:
     """Returns the format of each field: lists and tables are objects."""
     found: dict[str, str] = {}
     for one in _fields(schema):
-        form = one.get("format")
+        form = HEX_TEXT if one.get(WRITER) == "hex" else one.get("format")
         found[one["key"]] = form if isinstance(form, str) else "table"
     return found
 

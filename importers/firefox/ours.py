@@ -1,0 +1,251 @@
+"""Map: what this project's own profiles tell beside the format: events, threads that are parts of others, and markers
+that stand for arguments of calls, states and scheduling."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from traceferry.importers.firefox.attributes import WRITER
+from traceferry.importers.firefox.markers import Rows
+from traceferry.importers.firefox.times import NS_OF_MS, Times
+from traceferry.model import (
+    ARGUMENTS,
+    FIELD_DTYPES,
+    LEAVE,
+    PREEMPTED,
+    RUNNABLE,
+    RUNNING,
+    SCHEDULING,
+    STATES,
+    UNKNOWN,
+    WAITING,
+    Array,
+    Event,
+    Table,
+    TraceBuilder,
+)
+from traceferry.model.trace import EventKind
+
+CALL, STATE, OFF_CPU = "call", "state", "scheduling"
+# Rows of samples whose weights are in the unit of their event.
+OF_EVENT = "of event"
+NOT_ARGUMENTS = ("type", "function", "flow", "cause")
+POSITIONAL = re.compile(r"arg([0-9]{1,3})")
+LAST_POSITION = 15  # whose field has all arguments from there on
+THREAD_NUMBER = re.compile(r"thread ([0-9]{1,15})|.*\(([0-9]{1,15})\)", re.DOTALL)
+MAX_INTEGER = 1 << 62
+
+Members = dict[str, Any]
+Schema = Mapping[str, Any]
+
+
+def mark_of(members: Any) -> Members:
+    """Returns what a member of the profile says to us, {} where it says nothing."""
+    found = members.get(WRITER) if isinstance(members, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def whole(value: Any, default: int) -> int:
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER
+    return int(value) if is_whole else default
+
+
+def events_of(meta: Members) -> list[Event]:
+    """Returns the events of the recording, the first one first; [] where one is damaged."""
+    listed = mark_of(meta).get("events")
+    events = [_event(one) for one in listed] if isinstance(listed, list) else []
+    return [event for event in events if event is not None] if None not in events else []
+
+
+def _event(one: Any) -> Event | None:
+    held = one if isinstance(one, dict) else {}
+    name, unit, kind = (held.get(key) for key in ("name", "unit", "kind"))
+    if not (isinstance(name, str) and isinstance(unit, str) and kind in get_args(EventKind)):
+        return None
+    interval, period = (max(whole(held.get(key), 0), 0) for key in ("interval_ns", "period"))
+    leader = max(whole(held.get("leader"), -1), -1)
+    return Event(name, unit, interval, kind, period, leader, held.get("is_scaled") is True)
+
+
+def kinds_of(schemas: Any) -> dict[str, Schema]:
+    """Returns the schemas of markers that are none in the model, by their names."""
+    listed = schemas if isinstance(schemas, list) else []
+    named = {one["name"]: one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
+    return {name: one for name, one in named.items() if mark_of(one).get("kind") in (CALL, STATE, OFF_CPU)}
+
+
+def chosen(rows: Rows, keep: Array) -> Rows:
+    """Returns some of the markers of a thread."""
+    kept = np.flatnonzero(keep).tolist()
+    names, types = ([column[row] for row in kept] for column in (rows.name, rows.type))
+    ts, end, has_start, has_end, category, stack = (column[keep] for column in rows[3:])
+    return Rows(names, types, [rows.data[row] for row in kept], ts, end, has_start, has_end, category, stack)
+
+
+def of_kind(rows: Rows, kinds: Mapping[str, Schema], kind: str) -> Array:
+    """Returns which of the markers are of a kind, bool."""
+    names = {name for name, schema in kinds.items() if mark_of(schema)["kind"] == kind}
+    return np.array([one in names for one in rows.type], bool) & rows.has_start & rows.has_end
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def arguments_of(
+    trace: TraceBuilder, calls: Table, rows: Rows, flow: Array, kinds: Mapping[str, Schema], texts: Sequence[str],
+    times: Times,
+) -> tuple[Table, Array]:  # fmt: skip
+    """Returns ARGUMENTS, and which of the markers are calls that are there. flow: of each marker, 0 is none."""
+    waiting: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    enters = np.flatnonzero(calls["flags"] & LEAVE == 0)[::-1]
+    funcs = trace.frames["func"][calls["frame"][enters]]
+    names = {func: trace.func_name(func) for func in set(funcs.tolist())}
+    for row, ts, func in zip(enters.tolist(), calls["ts"][enters].tolist(), funcs.tolist(), strict=True):
+        waiting[ts, names[func]].append(row)
+    is_there = np.zeros(len(rows.ts), bool)
+    made: list[tuple[int, int, int, int, int, int, int]] = []
+    for nth, (ts, data, number) in enumerate(zip(rows.ts.tolist(), rows.data, flow.tolist(), strict=True)):
+        found = waiting.get((ts, str(data.get("function"))))
+        if found:
+            call = found.pop()
+            is_there[nth] = True
+            values = _arguments(trace, data, kinds[rows.type[nth]], texts, times)
+            first = values or [(-1, 0, -1, -1, -1)]
+            made += [(call, *value, number if not at else 0) for at, value in enumerate(first)]
+    made.sort(key=lambda row: row[0])
+    columns = list(zip(*made, strict=True)) if made else [()] * len(ARGUMENTS.columns)
+    named = dict(zip(("call", "position", "value", "key", "text", "format", "flow"), columns, strict=True))
+    return Table(
+        ARGUMENTS, {name: np.array(column, ARGUMENTS[name].numpy_dtype) for name, column in named.items()}
+    ), is_there
+
+
+def _arguments(
+    trace: TraceBuilder, data: Members, schema: Schema, texts: Sequence[str], times: Times
+) -> list[tuple[int, int, int, int, int]]:
+    """Returns (position, value, key, text, format) of each argument of a call."""
+    listed = schema.get("fields")
+    fields = {str(one.get("key")): one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)}
+    made: list[tuple[int, int, int, int, int]] = []
+    for key, shown in data.items():
+        if key in NOT_ARGUMENTS or key not in fields:
+            continue
+        form = fields[key].get(WRITER)
+        if isinstance(form, str):
+            label = fields[key].get("label")
+            name = trace.strings.intern(label if isinstance(label, str) else key)
+            made.append((len(made), *_value(trace, shown, form, name, texts, times)))
+        elif (number := POSITIONAL.fullmatch(key)) and isinstance(shown, str):
+            parts = shown.split(", ") if int(number[1]) == LAST_POSITION else [shown]
+            made += [(len(made) + nth, *_raw(trace, part, -1)) for nth, part in enumerate(parts)]
+    return made
+
+
+def _raw(trace: TraceBuilder, shown: Any, key: int) -> tuple[int, int, int, int]:
+    """Returns (value, key, text, format) of a raw value, or of a text."""
+    try:
+        value = int(shown, 0)
+    except (TypeError, ValueError):
+        value = -1
+    return (value, key, -1, -1) if 0 <= value < 1 << 64 else (0, key, trace.strings.intern(str(shown)), -1)
+
+
+def _value(
+    trace: TraceBuilder, shown: Any, form: str, key: int, texts: Sequence[str], times: Times
+) -> tuple[int, int, int, int]:
+    dtype = FIELD_DTYPES.get(form, "")  # type: ignore[call-overload]
+    if not dtype:
+        return _raw(trace, shown, key)
+    number = trace.strings.intern(form)
+    if dtype == "text":
+        return 0, key, trace.strings.intern(shown if isinstance(shown, str) else str(shown)), number
+    try:
+        if form == "flow":
+            value: Any = int(texts[shown])
+        elif form == "hex":
+            value = int(shown, 16)
+        elif form in ("duration", "time"):
+            value = round(shown * NS_OF_MS) + (times.base_ns if form == "time" else 0)
+        else:
+            value = float(shown) if dtype == "float64" else int(shown)
+        bits = int(np.array([value], dtype).view(np.uint64)[0])
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return 0, key, trace.strings.intern(str(shown)), number
+    return bits, key, -1, number
+
+
+# ---------------------------------------------------------------- states, scheduling
+
+
+def states_of(trace: TraceBuilder, rows: Rows, kinds: Mapping[str, Schema], end_ts: int) -> Table:
+    """Returns STATES: a marker's value from its start on, and none where no other begins at its end."""
+    made: list[tuple[int, int, int]] = []
+    intern = trace.strings.intern
+    for kind in dict.fromkeys(rows.type):
+        named = mark_of(kinds[kind]).get("track")
+        track = intern(named if isinstance(named, str) else kind)
+        mine = [row for row, one in enumerate(rows.type) if one == kind]
+        mine.sort(key=lambda row: rows.ts[row])
+        starts = [int(rows.ts[row]) for row in mine]
+        for nth, row in enumerate(mine):
+            value, end = rows.data[row].get("value"), int(rows.end[row])
+            made.append((starts[nth], track, intern(value if isinstance(value, str) else str(value))))
+            if end < (starts[nth + 1] if nth + 1 < len(starts) else end_ts):
+                made.append((end, track, -1))
+    made.sort(key=lambda row: row[0])
+    ts, track_of, value_of = zip(*made, strict=True)
+    columns = {"ts": np.array(ts, np.int64), "track": np.array(track_of, np.int32)}
+    return Table(STATES, columns | {"value": np.array(value_of, np.int32)})
+
+
+def scheduling_of(
+    trace: TraceBuilder, rows: Rows, stack: Array, kinds: Mapping[str, Schema], running_ts: int | None, end_ts: int
+) -> Table:
+    """Returns SCHEDULING. stack: of each marker, of what woke the thread; running_ts: when it ran first, where that was
+    before all markers."""
+    made: list[tuple[int, int, int, int, int, int]] = (
+        [] if running_ts is None else [(running_ts, RUNNING, -1, -1, -1, -1)]
+    )
+    order = np.argsort(rows.ts, kind="stable").tolist()
+    starts = [int(rows.ts[row]) for row in order]
+    codes = {kind: _codes(trace, kinds[kind]) for kind in set(rows.type)}
+    for nth, row in enumerate(order):
+        data, end = rows.data[row], int(rows.end[row])
+        state, reason = codes[rows.type[row]].get(str(data.get("state")), (UNKNOWN, -1))
+        cpu = max(min(whole(data.get("cpu"), -1), (1 << 31) - 1), -1)
+        if cpu >= 0 and made and made[-1][1] == RUNNING:
+            made[-1] = (*made[-1][:2], cpu, *made[-1][3:])
+        woken = (_waker(data.get("waker")), int(stack[row]))
+        waited = data.get("runnable")
+        ready = end - (round(waited * NS_OF_MS) if isinstance(waited, (int, float)) and 0 < waited < 1e12 else 0)
+        is_woken = state == WAITING and starts[nth] <= ready < end
+        made.append((starts[nth], state, cpu, reason, *((-1, -1) if is_woken else woken)))
+        if is_woken:
+            made.append((ready, RUNNABLE, cpu, -1, *woken))
+        if end < (starts[nth + 1] if nth + 1 < len(starts) else end_ts):
+            made.append((end, RUNNING, -1, -1, -1, -1))
+    made.sort(key=lambda row: row[0])
+    names = ("ts", "state", "cpu", "reason", "waker", "waker_stack")
+    columns = dict(zip(names, zip(*made, strict=True), strict=True))
+    table = {name: np.array(column, SCHEDULING[name].numpy_dtype) for name, column in columns.items()}
+    return Table(SCHEDULING, table | {"stack": np.full(len(made), -1, np.int32)})
+
+
+def _codes(trace: TraceBuilder, schema: Schema) -> dict[str, tuple[int, int]]:
+    """Returns (state, reason) of each text that says why a thread did not run."""
+    listed, found = mark_of(schema).get("states"), dict[str, tuple[int, int]]()
+    for text, pair in listed.items() if isinstance(listed, dict) else ():
+        if isinstance(pair, list) and len(pair) == 2 and pair[0] in (WAITING, PREEMPTED, RUNNABLE, UNKNOWN):
+            reason = trace.strings.intern(pair[1]) if isinstance(pair[1], str) else -1
+            found[text] = int(pair[0]), reason
+    return found
+
+
+def _waker(shown: Any) -> int:
+    found = THREAD_NUMBER.fullmatch(shown) if isinstance(shown, str) else None
+    return int(found[1] or found[2]) if found else -1
