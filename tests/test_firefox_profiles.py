@@ -517,7 +517,7 @@ RECORDINGS = ["jit/php82/perf.data.zst", "jit/wasmtime/perf.data.zst", "jit/java
 
 @pytest.mark.parametrize("suffix", ["json", "jslb"])
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_our_own_profiles_come_back(name: str, suffix: str, tmp_path: Path) -> None:
+def test_our_own_profiles_come_back_from_both_containers(name: str, suffix: str, tmp_path: Path) -> None:
     trace = load_checked(REPO / "fixtures" / name)
     traceferry.save(trace, tmp_path / f"again.{suffix}")
     assert contents(load_checked(tmp_path / f"again.{suffix}")) == contents(trace)

@@ -278,6 +278,8 @@ def _converted(column: _Column, cells: list[Any], texts: list[str], times: Times
     if FIELD_DTYPES[form] == "text":
         if column.form in STRING_INDEX:
             return _objects([_string(cell, texts) for cell in cells])
+        if form == JSON:
+            return _objects(["" if cell is None or cell == "" else json_text(cell) for cell in cells])
         return _objects([cell if isinstance(cell, str) else _as_text(cell) for cell in cells])
     if form in ("decimal", "percentage"):
         numbers = Columns({"cells": cells}, path, bad).floats("cells", 0)

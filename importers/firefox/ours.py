@@ -39,6 +39,7 @@ POSITIONAL = re.compile(r"arg([0-9]{1,3})")
 LAST_POSITION = 15  # whose field has all arguments from there on
 THREAD_NUMBER = re.compile(r"thread ([0-9]{1,15})|.*\(([0-9]{1,15})\)", re.DOTALL)
 MAX_INTEGER = 1 << 62
+KINDS: dict[Any, EventKind] = {kind: kind for kind in get_args(EventKind)}
 
 Members = dict[str, Any]
 Schema = Mapping[str, Any]
@@ -65,11 +66,11 @@ def events_of(meta: Members) -> list[Event]:
 def _event(one: Any) -> Event | None:
     held = one if isinstance(one, dict) else {}
     name, unit, kind = (held.get(key) for key in ("name", "unit", "kind"))
-    if not (isinstance(name, str) and isinstance(unit, str) and kind in get_args(EventKind)):
+    if not (isinstance(name, str) and isinstance(unit, str) and kind in KINDS):
         return None
     interval, period = (max(whole(held.get(key), 0), 0) for key in ("interval_ns", "period"))
     leader = max(whole(held.get("leader"), -1), -1)
-    return Event(name, unit, interval, kind, period, leader, held.get("is_scaled") is True)
+    return Event(name, unit, interval, KINDS[kind], period, leader, held.get("is_scaled") is True)
 
 
 def kinds_of(schemas: Any) -> dict[str, Schema]:
