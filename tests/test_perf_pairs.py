@@ -158,6 +158,13 @@ def test_what_is_not_declared_are_instants() -> None:
     assert incomplete(alone) == []
 
 
+def test_a_format_that_names_two_fields_alike() -> None:
+    trace = Recorded().at(10, "block:block_rq_issue", dev=8, sector=9)
+    trace.data.sample(PID, A, START + 1000, LIB)
+    damaged = trace.data.bytes().replace(b"field:sector_t sector;", b"field:sector_t    dev;")
+    assert [row[0] for row in markers(read(damaged))] == ["block:block_rq_issue"]
+
+
 # ---------------------------------------------------------------- perf itself
 
 LINE = re.compile(r"\s*(?P<tid>-?\d+) \[(?P<cpu>\d+)\]\s+(?P<ts>[\d.]+):\s+(?P<event>[\w:]+): (?P<text>.*)")

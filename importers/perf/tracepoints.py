@@ -102,8 +102,9 @@ def parse_format(system: str, text: str) -> Format | None:
             fields += _field(*match.groups())
     if not name or number is None:
         return None
-    own = tuple(field for field in fields if not field.name.startswith("common_"))
-    return Format(system, name, number, own, flags)
+    # A damaged text may name two fields alike.
+    own = {field.name: field for field in fields if not field.name.startswith("common_")}
+    return Format(system, name, number, tuple(own.values()), flags)
 
 
 def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Field]:
