@@ -405,7 +405,8 @@ def test_lone_surrogates_and_bytes_that_are_no_text_are_replaced(tmp_path: Path)
 
 
 def test_json_of_others_is_not_taken_for_a_profile(tmp_path: Path) -> None:
-    for content in ({"traceEvents": []}, {"a": {"meta": 1, "threads": 2}}, [1, 2], {}):
+    assert detect(Source("x.json", memoryview(b'{"traceEvents": []}'))).name == "perfetto"
+    for content in ({"a": {"meta": 1, "threads": 2}}, [1, 2], {}):
         path = written(content, tmp_path / "x.json")
         with pytest.raises(FormatError, match="unrecognised input format"):
             load_checked(path)
