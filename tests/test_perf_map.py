@@ -1327,7 +1327,7 @@ def test_a_program_that_runs_from_memory_is_known_by_its_build_id(program: Path)
     named = {
         id_: set(stacks(read(running(program, path, id_), context=context))) for id_ in (Elf(program).build_id, None)
     }
-    assert named[None] == {"[unknown]"}
+    assert named[None] == {"[code in /memfd:tiny]"}
     assert "outer > (inner) > (deep)" in named[Elf(program).build_id]
 
 
