@@ -286,7 +286,7 @@ WITHOUT_BUILD_IDS: dict[str, Sequence[str]] = {
 def test_recordings_without_build_ids_have_names(how: str, tmp_path: Path) -> None:
     """What is at the recorded paths has not been written since. A library that was is another."""
     made = make(tmp_path)
-    path = record(made, tmp_path / "perf.data", *WITHOUT_BUILD_IDS[how], rounds=20)
+    path = record(made, tmp_path / "perf.data", *WITHOUT_BUILD_IDS[how], rounds=120)
     trace = load_checked(path)
     names = set(by_name(made, figures(trace)))
     assert names >= {"merge", "spin"}
