@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -113,7 +112,3 @@ def _joined(name: str, parts: Sequence[Column]) -> Column:
         name, of("kinds", np.uint8), of("integers", np.int64), of("floats", np.float64),
         [text for part in parts for text in part.strings], [blob for part in parts for blob in part.blobs],
     )  # fmt: skip
-
-
-def first_rows(answer: Answer, n: int) -> list[tuple[Any, ...]]:
-    return list(islice(zip(*(column.values() for column in answer.columns), strict=True), n))

@@ -44,6 +44,8 @@ from traceferry.model import (
 # BuiltinClock of clock_snapshot.proto.
 REALTIME, MONOTONIC, MONOTONIC_RAW, BOOTTIME = 1, 3, 5, 6
 CLOCKS: dict[int, ClockKind] = {REALTIME: "realtime", MONOTONIC: "monotonic", MONOTONIC_RAW: "monotonic_raw"}
+# The number of what belongs to no thread, which no thread has.
+NOBODY = -1
 TRACE_NAME = "Trace"
 CPUS_NAME = "CPUs"
 UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes"}
@@ -93,7 +95,7 @@ class _Mapping:
         answer = self.tables["threads"]
         names = ("utid", "tid", "upid", "is_main_thread", "start_ts", "end_ts")
         columns = (answer[name].numbers(-1).tolist() for name in names)
-        self.loaders = {utid: _Loader(self, utid) for utid in (*answer["utid"].numbers().tolist(), -1, -2)}
+        self.loaders = {utid: _Loader(self, utid) for utid in (*answer["utid"].numbers().tolist(), NOBODY)}
         for utid, tid, upid, is_main, start, end, name in zip(*columns, answer["name"].texts(), strict=True):
             shown = encodable(name) or f"thread {max(tid, 0)}"
             process = self.processes.get(upid)
@@ -107,8 +109,6 @@ class _Mapping:
             self.members[utid] = thread
             if is_main == 1 or upid not in self.main:
                 self.main[upid] = utid
-        self.loaders[-1].process = Process(0, TRACE_NAME, self.start, self.end)
-        self.loaders[-2].process = Process(0, CPUS_NAME, self.start, self.end)
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
         begin = self.start if start < 0 else min(max(start + self.offset_ns, self.start), self.end)
@@ -124,7 +124,7 @@ class _Mapping:
             calls[track] = kind == CALL_TRACK
             kind = INSTANT if kind == CALL_TRACK else kind
             titles[track] = (name or kind, kind)
-            owner = utid if utid in self.members else self.main.get(upid, -1)
+            owner = utid if utid in self.members else self.main.get(upid, NOBODY)
             utid_of[track] = owner
         track = slices.track
         size = int(track.max(initial=0)) + 1
@@ -138,11 +138,11 @@ class _Mapping:
         self.kinds = Kinds(slices, self.arguments, marked)
         owner = owner_of[track]
         for utid, rows in rows_by_key(owner).items():
-            loader = self.loaders.get(utid, self.loaders[-1])
+            loader = self.loaders.get(utid, self.loaders[NOBODY])
             loader.call_rows, loader.marker_rows = rows[is_call[rows]], rows[~is_call[rows]]
         self._add_samples()
         self._add_states()
-        self._add_others()
+        self._add_processes()
 
     def _add_samples(self) -> None:
         answer, sessions = self.tables["samples"], self.tables["sessions"]
@@ -150,7 +150,8 @@ class _Mapping:
         upid = answer["upid"].numbers(-1)
         if not len(utid):
             return
-        owner = np.where(utid >= 0, utid, [self.main.get(number, -1) for number in upid.tolist()])
+        owner = np.where(utid >= 0, utid, [self.main.get(number, NOBODY) for number in upid.tolist()])
+        owner = np.where(np.isin(owner, list(self.members)), owner, NOBODY)
         weight = np.nan_to_num(answer["weight"].reals(), nan=1.0)
         sources = sessions["source"].texts()
         units = sessions["timebase_unit"].texts()
@@ -169,10 +170,10 @@ class _Mapping:
             "weight": np.clip(weight, 0, 2.0**62).astype(np.int64),
             "cpu": _cpus(cpu),
         }
+        event = np.array([rows.get(number, 0) for number in session.tolist()], np.int64)
         for thread, mine in rows_by_key(owner).items():
-            for number, part in rows_by_key(session[mine]).items():
-                table = {name: column[mine[part]] for name, column in columns.items()}
-                self.loaders.get(thread, self.loaders[-1]).samples[rows.get(number, 0)] = table
+            for row, part in rows_by_key(event[mine]).items():
+                self.loaders[thread].samples[row] = {name: column[mine[part]] for name, column in columns.items()}
 
     def _events(self, session: Array, ids: list[int], sources: list[str], units: list[str]) -> dict[int, int]:
         """Returns the event of each session; the one with most samples comes first."""
@@ -208,19 +209,15 @@ class _Mapping:
                     "reason": np.where(states[rows] == WAITING, reason[rows], -1).astype(np.int32), "waker": tids[rows],
                 }  # fmt: skip
 
-    def _add_others(self) -> None:
-        """Adds the processes that hold anything, with those of tracks that belong to no thread."""
-        for number in (-1, -2):
-            loader = self.loaders[number]
-            if loader.n_records and loader.process is not None:
-                loader.process.threads.append(
-                    Thread(0, loader.process.name, True, self.start, self.end, loader, loader.n_records)
-                )
-                self.processes[number] = loader.process
+    def _add_processes(self) -> None:
+        """Adds the processes to the trace, with one for tracks that belong to no thread, if they hold anything."""
+        loader = self.loaders[NOBODY]
+        if loader.n_records:
+            process = self.processes[NOBODY] = Process(0, TRACE_NAME, self.start, self.end)
+            process.threads.append(Thread(0, TRACE_NAME, True, self.start, self.end, loader, loader.n_records))
         for utid, thread in self.members.items():
             thread.n_records = self.loaders[utid].n_records
-        for process in self.processes.values():
-            self.trace.processes.append(process)
+        self.trace.processes.extend(self.processes.values())
 
     def _add_counters(self) -> None:
         answer, tracks = self.tables["counters"], self.tables["counter_tracks"]
@@ -275,7 +272,6 @@ class _Loader:
         self.call_rows = self.marker_rows = np.zeros(0, np.int64)
         self.samples: dict[int, dict[str, Array]] = {}
         self.scheduling: dict[str, Array] = {}
-        self.process: Process | None = None
 
     @property
     def n_records(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from traceferry.common.shown_text import encodable
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.model import Array, TraceBuilder
-from traceferry.model.categories import KERNEL, NATIVE, OTHER, category_of_file
+from traceferry.model.categories import KERNEL, OTHER, category_of_file
 
 UNNAMED = "[unknown]"
 KERNEL_MAPPING = ("[kernel.kallsyms]", "/kernel", "kernel")
@@ -87,4 +87,4 @@ def _add_libs(trace: TraceBuilder, tables: Tables) -> tuple[dict[int, int], dict
 def _category(path: str) -> str:
     if path.startswith(KERNEL_MAPPING):
         return KERNEL
-    return category_of_file(path) if path else OTHER if not path else NATIVE
+    return category_of_file(path) if path else OTHER
