@@ -109,7 +109,7 @@ def test_cases_of_perfettos_own_tests(tmp_path: Path) -> None:
         except FormatError as error:
             unread[error.message.partition(";")[0]] += 1
     # Text of other tools has no beginning of its own: --from perfetto.
-    assert set(unread) <= {"unrecognised input format"} or sum(unread.values()) <= len(paths) // 20
+    assert [reason for reason in unread if not reason.startswith("unrecognised input format")] == []
 
 
 def test_calls_come_back_with_their_time(tmp_path: Path) -> None:
