@@ -23,9 +23,10 @@ from traceferry.importers.perf.pairs import Intervals, intervals
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
 from traceferry.importers.perf.recording import Recording
 from traceferry.importers.perf.regions import BEGINNING, NEVER
-from traceferry.importers.perf.scheduling import NO_STEPS, Switching, ThreadSwitches
+from traceferry.importers.perf.scheduling import NO_STEPS, Switching
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
+from traceferry.importers.perf.thread_states import ThreadSwitches
 from traceferry.importers.perf.weights import Counted, count_events
 from traceferry.model import (
     BRANCHES,

@@ -1,4 +1,4 @@
-"""Map: when threads left their processors and why, who woke them, and when they went on.
+"""Map: the switches of a recording, by thread: when threads left their processors and why, and who woke them.
 
 Sources: records of context switches, the tracepoints of the subsystem sched, and samples of the event context-switches;
 each alone or together. Facts: linux/perf_event.h; trace/events/sched.h, where pid_t counts in the first pid namespace;
@@ -8,7 +8,6 @@ kernel/sched/core.c: prepare_task_switch has the tracepoint first, then the samp
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,20 +17,10 @@ from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.events import SOFTWARE_NAMES
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType
+from traceferry.importers.perf.losses import Losses
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.tracepoints import Format
-from traceferry.model import (
-    PREEMPTED,
-    RUNNABLE,
-    RUNNING,
-    SCHEDULING,
-    UNKNOWN,
-    WAITING,
-    Array,
-    Table,
-    TraceBuilder,
-    distinct,
-)
+from traceferry.model import Array, distinct
 
 SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
 # What the table of scheduling tells, and markers would tell again.
@@ -135,7 +124,7 @@ class Switching:
         self._samples = steps[3][steps[2] != OF_RECORD]
         self._idle = ByThread(*self._of_processors())
         self._wakes = ByThread(*self._of_wakes())
-        self.losses = _Losses(recording)
+        self.losses = Losses(recording)
         self.tells_returns = len(recording.switches) > 0 or self.tells_of_all
 
     @cached_property
@@ -322,275 +311,3 @@ def _rows_of(recording: Recording, names: Sequence[str]) -> Iterator[tuple[Event
             rows = np.flatnonzero(recording.samples.event == event.index)
             if len(rows):
                 yield event, rows
-
-
-# ---------------------------------------------------------------- what was lost
-
-
-class _Losses:
-    """Times in which records of a processor were lost: from the last record there to the one that tells of the loss."""
-
-    def __init__(self, recording: Recording) -> None:
-        losses = recording.losses
-        self._all = np.zeros((0, 2), np.int64)
-        self._of_cpu: dict[int, Array] = {}
-        if len(losses.ts) == 0:
-            return
-        samples, switches = recording.samples, recording.switches
-        ts, cpu = (np.concatenate(columns) for columns in ((samples.ts, switches.ts), (samples.cpu, switches.cpu)))
-        order = np.argsort(ts, kind="stable")
-        ts, cpu = ts[order], cpu[order]
-        windows = []
-        for one in distinct(losses.cpu).tolist():
-            ends = losses.ts[losses.cpu == one]
-            mine = ts[cpu == one] if one >= 0 else ts
-            before = np.searchsorted(mine, ends) - 1
-            begins = np.where(before >= 0, np.append(mine, 0)[before], 0)
-            self._of_cpu[one] = _united(np.stack((np.minimum(begins, ends), ends), axis=1))
-            windows.append(self._of_cpu[one])
-        self._all = _united(np.concatenate(windows))
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def edges(self, start: int, end: int) -> Array:
-        """Returns the times between start and end at which a loss begins or ends."""
-        windows = [self._all, *self._of_cpu.values()]
-        edges = distinct(np.concatenate(windows).ravel())
-        return edges[(edges > start) & (edges < end)]
-
-    def holds(self, ts: Array, state: Array, cpu: Array) -> Array:
-        """Returns whether what began at ts may have changed unseen: of what runs, by losses on its processor."""
-        found = _in(self._all, ts)
-        runs = state == RUNNING
-        of_cpu = _in(self._of_cpu.get(-1, self._all[:0]), ts) | (cpu < 0)
-        for one in distinct(cpu[runs]).tolist() if runs.any() else ():
-            if one in self._of_cpu:
-                of_cpu |= (cpu == one) & _in(self._of_cpu[one], ts)
-        is_lost: Array = found & (~runs | of_cpu)
-        return is_lost
-
-
-def _united(windows: Array) -> Array:
-    """Returns windows without overlaps, by time."""
-    windows = windows[np.argsort(windows[:, 0], kind="stable")]
-    ends = np.maximum.accumulate(windows[:, 1])
-    is_first = np.ones(len(windows), bool)
-    is_first[1:] = windows[1:, 0] > ends[:-1]
-    last = np.append(np.flatnonzero(is_first)[1:] - 1, len(windows) - 1)
-    return np.stack((windows[is_first, 0], ends[last]), axis=1)
-
-
-def _in(windows: Array, ts: Array) -> Array:
-    if len(windows) == 0:
-        return np.zeros(len(ts), bool)
-    nth = np.searchsorted(windows[:, 0], ts, "right") - 1
-    found: Array = (nth >= 0) & (ts < windows[np.maximum(nth, 0), 1])
-    return found
-
-
-# ---------------------------------------------------------------- one thread
-
-
-@dataclass(frozen=True)
-class ThreadSwitches:
-    """The switches of a thread within one life. start, end: of the thread, on the recording's clock; seen: the rows of
-    its samples, by time; is_new: whether it was made in the recording; stack: of every sample."""
-
-    switching: Switching
-    steps: Steps
-    wakes: Wakes
-    start: int
-    end: int
-    seen: Array
-    is_new: bool
-    stack: Array = field(repr=False)
-
-    @cached_property
-    def n_missing(self) -> int:
-        """Counts the switches that the recording lacks between two others: a thread leaves twice, or goes on twice."""
-        what = self.steps.what[merged(self.steps)]
-        return int((what[1:] == what[:-1]).sum())
-
-    def table(self, trace: TraceBuilder, offset_ns: int) -> Table:
-        """Returns the rows of `scheduling`: from the start of the thread on, each ns has a state."""
-        if len(self.steps.ts) == 0:
-            return Table(SCHEDULING)
-        rows = _with_losses(_rows_of_thread(self), self.switching.losses, self.end)
-        letters = np.array([trace.strings.intern(text) if text else -1 for text in self.switching.letters], np.int32)
-        columns = {"ts": rows.ts + offset_ns, "state": rows.state, "cpu": rows.cpu}
-        has_left, is_woken = rows.left >= 0, rows.wake >= 0
-        columns["reason"] = np.where(rows.is_off, letters[rows.letter], -1)
-        if has_left.any():
-            columns["stack"] = np.where(has_left, self.stack[np.maximum(rows.left, 0)], -1)
-        if is_woken.any():
-            wakes = np.maximum(rows.wake, 0)
-            columns["waker"] = np.where(is_woken, self.switching.wakers(wakes), -1)
-            columns["waker_stack"] = np.where(is_woken, self.stack[wakes], -1)
-        return Table(SCHEDULING, columns)
-
-
-def merged(steps: Steps) -> Array:
-    """Returns one row for each switch: where several sources tell of it, one after the other, that of the best one."""
-    n = len(steps.ts)
-    if n == 0:
-        return np.zeros(0, np.int64)
-    starts = np.flatnonzero(np.append(True, steps.what[1:] != steps.what[:-1]))
-    best = np.minimum.reduceat(steps.source, starts)
-    return np.flatnonzero(steps.source == np.repeat(best, np.diff(np.append(starts, n))))
-
-
-class _Rows(NamedTuple):
-    """Rows of `scheduling` on the recording's clock. place int64: orders those of one time; letter: of
-    Switching.letters; left, wake: rows of the samples where the thread left its processor, and where it was woken; -1
-    is none."""
-
-    ts: Array
-    place: Array
-    state: Array
-    cpu: Array
-    letter: Array
-    left: Array
-    wake: Array
-
-    @property
-    def is_off(self) -> Array:
-        found: Array = (self.state != RUNNING) & (self.letter > 0)
-        return found
-
-    def take(self, rows: Array) -> _Rows:
-        return _Rows(*(column[rows] for column in self))
-
-
-def _rows_of_thread(thread: ThreadSwitches) -> _Rows:
-    first = merged(thread.steps)
-    steps, n = thread.steps.take(first), len(first)
-    base = _Rows(
-        steps.ts,
-        np.arange(n) * 4,
-        np.full(n, RUNNING, np.uint8),
-        _cpus(thread, steps),
-        steps.letter,
-        _left_at(thread.steps, first),
-        np.full(n, -1, np.int32),
-    )
-    end = max(thread.end, int(steps.ts[-1]))
-    next_ts, next_what = np.append(steps.ts[1:], end), np.append(steps.what[1:], 2)
-    parts = [base]
-    samples = thread.switching.recording.samples
-    shows = thread.seen[~thread.switching.tells_nothing[samples.event[thread.seen]]]
-    seen = samples.ts[shows]
-    # What left and is not told to have gone on.
-    is_off, is_in = steps.what == OUT, steps.what == IN
-    letters = thread.switching.letters
-    has_ended = is_off & np.array([text[:1] in ("X", "Z") for text in letters])[steps.letter]
-    nth = np.searchsorted(seen, steps.ts, "right")
-    seen_at = np.append(seen, NEVER_TS)[nth]
-    is_seen = is_off & (next_what != IN) & ~has_ended & (seen_at <= next_ts) & ((seen_at < next_ts) | (next_what == 2))
-    woken = np.searchsorted(thread.wakes.ts, steps.ts)
-    woken_at = np.append(thread.wakes.ts, NEVER_TS)[woken]
-    is_missing = is_off & (next_what == OUT) & ~has_ended
-    if thread.switching.tells_of_all and is_missing.any():
-        # It was woken where nothing else was to run.
-        idle = thread.switching.idle_since(np.append(base.cpu[1:], -1)[is_missing], next_ts[is_missing])
-        back_at = np.maximum(woken_at[is_missing], idle)
-        is_back = back_at <= next_ts[is_missing]
-        seen_at[is_missing] = np.where(is_back, back_at, seen_at[is_missing])
-        is_missing[is_missing] = ~is_back
-        is_seen |= (next_what == OUT) & is_off & ~is_missing & ~has_ended
-    could_run = np.array([text[:1] == "R" for text in letters])[steps.letter]
-    base.state[is_off] = np.where(could_run[is_off], PREEMPTED, WAITING)
-    if thread.switching.tells_returns:
-        base.state[is_missing | (is_seen & (next_what != OUT))] = UNKNOWN
-    rows = np.flatnonzero(is_seen)
-    back = base.take(rows)
-    of_sample = samples.cpu[np.append(shows, 0)[nth[rows]]] if len(rows) else back.cpu
-    cpu = np.where(next_what[rows] == OUT, np.append(base.cpu[1:], -1)[rows], of_sample)
-    parts.append(
-        back._replace(ts=seen_at[rows], place=back.place + 2, state=np.full(len(rows), RUNNING, np.uint8), cpu=cpu)
-    )
-    # What went on and is not told to have left before it went on again.
-    rows = np.flatnonzero(is_in & (next_what == IN))
-    lost = base.take(rows)
-    last = np.searchsorted(seen, next_ts[rows]) - 1
-    since = np.maximum(np.append(seen, 0)[last] if len(seen) else lost.ts, lost.ts)
-    parts.append(lost._replace(ts=np.where(last >= 0, since, lost.ts), place=lost.place + 2, state=_all(UNKNOWN, rows)))
-    # What was woken before it went on.
-    until = np.where(is_seen, seen_at, next_ts)
-    rows = np.flatnonzero(is_off & (base.state == WAITING) & ~has_ended & (woken_at <= until))
-    waits = base.take(rows)
-    wake = thread.wakes.row[woken[rows]]
-    parts.append(waits._replace(ts=woken_at[rows], place=waits.place + 1, state=_all(RUNNABLE, rows), wake=wake))
-    parts.insert(0, _before(thread, base, seen))
-    all_rows = _Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    return all_rows.take(np.lexsort((all_rows.place, all_rows.ts)))
-
-
-def _all(state: int, rows: Array) -> Array:
-    return np.full(len(rows), state, np.uint8)
-
-
-def _cpus(thread: ThreadSwitches, steps: Steps) -> Array:
-    recording = thread.switching.recording
-    is_record = steps.source == OF_RECORD
-    cpu = np.empty(len(steps.ts), np.int32)
-    cpu[is_record] = recording.switches.cpu[steps.row[is_record]]
-    cpu[~is_record] = recording.samples.cpu[steps.row[~is_record]]
-    # A thread leaves the processor that it got.
-    got = np.flatnonzero((cpu[:-1] < 0) & (steps.what[:-1] == IN) & (steps.what[1:] == OUT))
-    cpu[got] = cpu[got + 1]
-    return cpu
-
-
-def _left_at(steps: Steps, first: Array) -> Array:
-    """int32: the samples at which the thread left its processor, of its steps in these rows. The sample of a counter
-    comes before the record of its switch."""
-    row = np.where((steps.what[first] == OUT) & (steps.source[first] != OF_RECORD), steps.row[first], -1)
-    before = np.maximum(first - 1, 0)
-    of_counter = (
-        (steps.what[first] == OUT) & (steps.source[first] == OF_RECORD) & (first > 0)
-        & (steps.what[before] == OUT) & (steps.source[before] == OF_COUNTER)
-    )  # fmt: skip
-    return np.where(of_counter, steps.row[before], row).astype(np.int32)
-
-
-def _before(thread: ThreadSwitches, base: _Rows, seen: Array) -> _Rows:
-    """Returns what the thread did from its start to its first switch."""
-    first, ts = base.take(np.zeros(1, np.int64)), int(base.ts[0])
-    first = first._replace(place=np.array([-4]), letter=np.zeros(1, np.uint8), left=np.full(1, -1, np.int32))
-    if thread.start >= ts:
-        return first.take(np.zeros(0, np.int64))
-    at_start = first._replace(ts=np.array([thread.start], np.int64))
-    if base.state[0] != RUNNING:
-        return at_start._replace(state=_all(RUNNING, first.ts))
-    n_seen = int(np.searchsorted(seen, ts))
-    if n_seen:
-        since = max(int(seen[n_seen - 1]), thread.start)
-        rows = [at_start, first._replace(ts=np.array([since]), place=np.array([-3]), state=_all(UNKNOWN, first.ts))]
-        return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
-    nth = int(np.searchsorted(thread.wakes.ts, thread.start))
-    is_woken = nth < len(thread.wakes.ts) and thread.wakes.ts[nth] < ts
-    wake = thread.wakes.row[nth : nth + 1]
-    if thread.is_new:
-        return at_start._replace(state=_all(RUNNABLE, first.ts), wake=wake if is_woken else first.wake)
-    rows = [at_start._replace(state=_all(WAITING, first.ts))]
-    if is_woken:
-        at = thread.wakes.ts[nth : nth + 1]
-        rows.append(first._replace(ts=at, place=np.array([-3]), state=_all(RUNNABLE, first.ts), wake=wake))
-    return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
-
-
-def _with_losses(rows: _Rows, losses: _Losses, end: int) -> _Rows:
-    """Returns the rows, unknown where records were lost."""
-    edges = losses.edges(int(rows.ts[0]), max(end, int(rows.ts[-1]))) if len(losses) else rows.ts[:0]
-    if len(losses) == 0:
-        return rows
-    of_edge = np.searchsorted(rows.ts, edges, "right") - 1
-    order = np.argsort(np.concatenate((np.arange(len(rows.ts)), of_edge)), kind="stable")
-    is_edge = order >= len(rows.ts)
-    both = rows.take(np.concatenate((np.arange(len(rows.ts)), of_edge))[order])
-    both = both._replace(ts=np.concatenate((rows.ts, edges))[order])
-    state = np.where(losses.holds(both.ts, both.state, both.cpu), UNKNOWN, both.state).astype(np.uint8)
-    is_same = np.zeros(len(order), bool)
-    is_same[1:] = is_edge[1:] & (state[1:] == state[:-1])
-    return both._replace(state=state).take(~is_same)
