@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
-from traceferry.files.json_text import is_json, members_seen
+from traceferry.files.json_text import is_json, is_page, members_seen
 from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.reading import Reading
@@ -288,8 +288,8 @@ def exporter_for(path: str) -> Exporter:
 def detect(source: Source) -> Importer:
     """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]
-    # The members of an object may stand in any order: JSON text is told apart by all of it.
-    head = source.data if is_json(head) else head
+    # The members of an object may stand in any order, and a page holds anything: these are told apart by all of them.
+    head = source.data if is_json(head) or is_page(head) else head
     for importer in IMPORTERS:
         if importer.module.sniff(head):
             return importer

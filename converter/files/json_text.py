@@ -30,6 +30,11 @@ def is_json(head: memoryview) -> bool:
     return bytes(head[:MAX_BLANK]).removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
 
 
+def is_page(head: memoryview) -> bool:
+    """Whether a file is HTML."""
+    return bytes(head[:MAX_BLANK]).lstrip()[:14].lower().startswith((b"<html", b"<!doctype html"))
+
+
 def members_seen(data: memoryview, begin: int = 0) -> tuple[dict[str, int], bool]:
     """Returns (where the value of each member of the object at `begin` begins, whether the object is whole). Of damaged
     text these are the members before the damage; of another value there are none."""

@@ -6,10 +6,11 @@ field 8 its time and field 10 its sequence: perfetto/protos/perfetto/trace/trace
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from traceferry.files.json_text import is_json, members_seen
+from traceferry.files.json_text import BYTE_ORDER_MARK, is_json, is_page, members_seen
 
 PACKET_TAG = 0x0A
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -24,10 +25,26 @@ NAMES = {
     59: "trace_packet_defaults", 60: "track_descriptor", 61: "module_symbols", 66: "perf_sample", 89: "trace_uuid",
     99: "v8_js_code", 126: "trace_attributes", 135: "stack_sample",
 }  # fmt: skip
-# Fuchsia's magic record, ART's method traces in text and in streams, the kernel's own text.
-MAGICS = (b"\x10\x00\x04\x46\x78\x54\x16\x00", b"*version\n", b"SLOW", b"# tracer:")
-CHROME = {"traceEvents"}
-PHASE = b'"ph"'
+# How files begin that trace_processor tells apart: Fuchsia's magic record; ART's method traces in text and in streams,
+# and heap dumps; what `simpleperf report-sample` writes; text of the kernel and of atrace; ninja's log; Instruments'
+# XML; Android's dumpstate and its battery history. Source: the importers' `Sniff` in perfetto/src/trace_processor.
+MAGICS = (
+    b"\x10\x00\x04\x46\x78\x54\x16\x00", b"*version\n", b"SLOW", b"JAVA PROFILE 1.0.", b"SIMPLEPERF", b"# tracer:",
+    b"TRACE:\n", b"# ninja log v", b'<?xml version="1.0"?>\n<trace-query-result>', b"9,0,i,vers,",
+    b"=" * 56 + b"\n== dumpstate: ",
+)  # fmt: skip
+# An event of the kernel as text, with or without a header, as of trace-cmd: `app-12 ( 7) [000] d..1 1.25: name: ...`;
+# trace_processor wants a blank or the number of processors before it.
+SYSTRACE = re.compile(
+    rb"(?:cpus=\d+\s*\n| )[^\n]{0,80}-\d+\s+(?:\([\s\d-]+\)\s+)?\[\d+\]\s+[^\s:]{4,5}\s+\d+\.\d+: +\w+:"
+)
+# What systrace embeds in a page that draws it, which comes before it.
+PAGE_DATA = re.compile(rb"class=.trace-data")
+# Members of Chrome's traces, and of Perfetto's description of a set of traces.
+MEMBERS = {"traceEvents", "perfetto_manifest"}
+PHASE, FIRST_OBJECT = b'"ph"', 1 << 16
+# pprof's sample types and string tables are fields that packets have, too; its types are two numbers.
+PPROF_TYPE = {(1, VARINT), (2, VARINT)}
 
 
 class Field(NamedTuple):
@@ -70,17 +87,22 @@ def field_at(data: memoryview, at: int) -> Field:
 
 
 def is_perfetto_trace(head: memoryview) -> bool:
-    """Whether the first packet consists of fields that packets have, as far as the head goes."""
-    if not len(head) or head[0] != PACKET_TAG:
+    """Whether the first packet that is not empty consists of fields that packets have, as far as the head goes."""
+    at = 0
+    while bytes(head[at : at + 2]) == bytes((PACKET_TAG, 0)):
+        at += 2
+    if at and at == len(head):
+        return True
+    if at == len(head) or head[at] != PACKET_TAG:
         return False
     try:
-        packet = field_at(head, 0)
+        packet = field_at(head, at)
         at, n_fields = packet.at, 0
         while at < packet.end:
             if at >= len(head):
                 return n_fields > 0
             field = field_at(head, at)
-            if field.number > MOST_FIELD or field.end > packet.end:
+            if field.number > MOST_FIELD or field.end > packet.end or (field.number, field.kind) in PPROF_TYPE:
                 return False
             n_fields += 1
             at = field.end
@@ -93,15 +115,17 @@ def is_perfetto_trace(head: memoryview) -> bool:
 
 def is_other_trace(head: memoryview) -> bool:
     """Whether another format begins here that only trace_processor reads."""
-    begin = bytes(head)
-    if begin.startswith(MAGICS) or (begin.lstrip()[:5].lower() == b"<html" and b"trace-data" in begin):
+    begin = bytes(head[:FIRST_OBJECT])
+    if begin.startswith(MAGICS) or SYSTRACE.match(begin):
         return True
+    if is_page(head):
+        return PAGE_DATA.search(head) is not None
     if not is_json(head):
         return False
-    if begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
+    if begin.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"[":
         return PHASE in begin
     seen, _ = members_seen(head)
-    return bool(CHROME & set(seen))
+    return bool(MEMBERS & set(seen))
 
 
 def packets(data: memoryview, offset: int) -> Iterator[str]:
