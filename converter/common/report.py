@@ -211,6 +211,7 @@ KINDS: dict[str, Kind] = {
     "engine_reported": Kind("loss", "trace_processor reports errors or lost data",
         "its statistics say more: traceferry query TRACE 'SELECT * FROM stats'"),
     "engine_too_old": Kind("loss", "this version of trace_processor lacks tables", "use a newer trace_processor_shell"),
+    "engine_refused": Kind("error", "trace_processor could not answer all, in the words given here"),
     "tables_left_out": Kind("info", "tables of the trace have no place here", "traceferry query answers from them"),
     "slices_cut": Kind("info", "slices that end after the one that they are in end with it"),
     "values_not_finite": Kind("info", "values of counters that are no numbers were left out"),

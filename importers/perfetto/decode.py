@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,11 +20,12 @@ from traceferry.trace_processor.session import Session, SqlError
 @dataclass
 class Tables:
     """version: of trace_processor; answers: by the names of `queries.ALL`; missing: those of which this version lacks a
-    table; left_out: (name, rows) of the tables that are not read."""
+    table; refused: why it did not run others; left_out: (name, rows) of the tables that are not read."""
 
     version: str
     answers: dict[str, Answer] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     left_out: list[tuple[str, int]] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> Answer:
@@ -31,6 +33,8 @@ class Tables:
 
 
 EMPTY = Answer(())
+# What SQLite says of a statement that was written for a newer version.
+LACKS = re.compile(r"no such (?:table|column|function|module)|has no column", re.IGNORECASE)
 
 
 def read_tables(source: Source, trace_processor: str | None) -> Tables:
@@ -50,8 +54,12 @@ def _ask(session: Session, version: str) -> Tables:
     for name, sql in queries.ALL.items():
         try:
             tables.answers[name] = session.query(sql)
-        except SqlError:
-            tables.missing.append(name)
+        except SqlError as error:
+            why = error.lines[-1] if error.lines else ""
+            if LACKS.search(why):
+                tables.missing.append(name)
+            else:
+                tables.refused.append(f"{name}: {why}")
     for name in queries.LEFT_OUT:
         try:
             (n,) = session.query(f"SELECT count(*) AS n FROM {name}")["n"].numbers().tolist()

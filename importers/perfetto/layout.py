@@ -38,6 +38,8 @@ MAGICS = (
 SYSTRACE = re.compile(
     rb"(?:cpus=\d+\s*\n| )[^\n]{0,80}-\d+\s+(?:\([\s\d-]+\)\s+)?\[\d+\]\s+[^\s:]{4,5}\s+\d+\.\d+: +\w+:"
 )
+# `strace -f -ttt`: `12 1700000052.25 close(3) = 0`.
+STRACE = re.compile(rb"(?:\[pid +\d+\] |\d+ +)?\d{9,10}\.\d{3,9} (?:\w+\(|<\.\.\. |[-+]{3} )")
 # What systrace embeds in a page that draws it, which comes before it.
 PAGE_DATA = re.compile(rb"class=.trace-data")
 # Members of Chrome's traces, and of Perfetto's description of a set of traces.
@@ -116,7 +118,7 @@ def is_perfetto_trace(head: memoryview) -> bool:
 def is_other_trace(head: memoryview) -> bool:
     """Whether another format begins here that only trace_processor reads."""
     begin = bytes(head[:FIRST_OBJECT])
-    if begin.startswith(MAGICS) or SYSTRACE.match(begin):
+    if begin.startswith(MAGICS) or SYSTRACE.match(begin) or STRACE.match(begin):
         return True
     if is_page(head):
         return PAGE_DATA.search(head) is not None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfetto.decode import Tables
+from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots
 from traceferry.importers.perfetto.slices import (
     CALL_TRACK,
     INSTANT,
@@ -19,6 +21,7 @@ from traceferry.importers.perfetto.slices import (
     read_slices,
 )
 from traceferry.importers.perfetto.stacks import add_stacks
+from traceferry.importers.perfetto.states import LOG, read_logs, read_states
 from traceferry.model import (
     COUNTER_VALUES,
     PREEMPTED,
@@ -26,6 +29,8 @@ from traceferry.model import (
     RUNNING,
     SAMPLES,
     SCHEDULING,
+    STATES,
+    UNKNOWN,
     WAITING,
     Array,
     Clock,
@@ -44,10 +49,9 @@ from traceferry.model import (
 # BuiltinClock of clock_snapshot.proto.
 REALTIME, MONOTONIC, MONOTONIC_RAW, BOOTTIME = 1, 3, 5, 6
 CLOCKS: dict[int, ClockKind] = {REALTIME: "realtime", MONOTONIC: "monotonic", MONOTONIC_RAW: "monotonic_raw"}
-# The number of what belongs to no thread, which no thread has.
+# The number of what belongs to no thread, which no thread has; further places have smaller ones.
 NOBODY = -1
-TRACE_NAME = "Trace"
-CPUS_NAME = "CPUs"
+TRACE_NAME, CPUS_NAME, GPUS_NAME = "Trace", "CPUs", "GPUs"
 UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes"}
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
@@ -67,9 +71,13 @@ class _Mapping:
         self.end = max(int(end[0]) + self.offset_ns, self.start)
         self.slices, self.n_moved = read_slices(tables, self.offset_ns, self.start, self.end)
         self.arguments, self.flows = arguments_by_set(tables), flows_by_slice(tables)
+        self.span = Span(self.offset_ns, self.start, self.end)
         self.processes: dict[int, Process] = {}
         self.members: dict[int, Thread] = {}
         self.main: dict[int, int] = {}
+        # What belongs to no thread, by (process, number).
+        self.places = {(TRACE_NAME, 0): NOBODY}
+        self.outside: dict[str, Process] = {}
 
     def add(self) -> None:
         trace, tables = self.trace, self.tables
@@ -79,10 +87,29 @@ class _Mapping:
         for name, value in _attributes(tables).items():
             trace.attributes.setdefault(name, value)
         self.stacks = add_stacks(trace, tables)
+        self.stack_of_slice = self._stack_of_slice()
+        scripts = (tables["scripts"][name].texts() for name in ("name", "source"))
+        for path, text in zip(*scripts, strict=True):
+            trace.sources.intern(path=trace.strings.intern(encodable(path)), text=trace.texts.intern(encodable(text)))
         self._add_threads()
         self._add_slices()
         self._add_counters()
+        self._add_heaps()
         self._note()
+
+    def _stack_of_slice(self) -> dict[int, int]:
+        answer = self.tables["callstacks"]
+        callsite = answer["callsite_id"].numbers(-1)
+        stack = self.stacks[np.where((callsite >= 0) & (callsite < len(self.stacks)), callsite, -1)]
+        return dict(zip(answer["slice_id"].numbers().tolist(), stack.tolist(), strict=True))
+
+    def _add_heaps(self) -> None:
+        trace, tables = self.trace, self.tables
+        for upid, found in snapshots(trace, tables, self.span).items():
+            self._process(upid).heap_snapshots += found
+        for upid in dict.fromkeys(tables["heap_profiles"]["upid"].numbers(-1).tolist()):
+            add_heap_views(tables, self.stacks, self.span, self._process(upid), upid)
+        trace.processes += profiles_without_times(tables, self.stacks, self.start)
 
     # ------------------------------------------------------------ processes and threads
 
@@ -119,30 +146,46 @@ class _Mapping:
     def _add_slices(self) -> None:
         slices, tracks = self.slices, self.tables["tracks"]
         calls, titles, utid_of = {}, {}, {}
-        columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid"))
-        for track, utid, upid, name, kind in zip(*columns, tracks["name"].texts(), tracks["type"].texts(), strict=True):
+        columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid", "cpu", "gpu"))
+        texts = (tracks[name].texts() for name in ("name", "type"))
+        for track, utid, upid, cpu, gpu, name, kind in zip(*columns, *texts, strict=True):
             calls[track] = kind == CALL_TRACK
             kind = INSTANT if kind == CALL_TRACK else kind
             titles[track] = (name or kind, kind)
-            owner = utid if utid in self.members else self.main.get(upid, NOBODY)
+            owner = self._owner(utid, upid)
+            if owner == NOBODY and (cpu >= 0 or gpu >= 0):
+                owner = self._place(CPUS_NAME, cpu) if cpu >= 0 else self._place(GPUS_NAME, 0)
             utid_of[track] = owner
-        track = slices.track
-        size = int(track.max(initial=0)) + 1
+        size = int(slices.track.max(initial=0)) + 1
         is_call_track, owner_of = np.zeros(size, bool), np.full(size, -1, np.int64)
         for number, is_call in calls.items():
             if number < size:
                 is_call_track[number], owner_of[number] = is_call and utid_of[number] >= 0, utid_of[number]
-        is_call = is_call_track[track] & (slices.end > slices.ts)
-        marked = {int(number): titles.get(int(number), ("", "")) for number in np.unique(track[~is_call]).tolist()}
+        is_call = is_call_track[slices.track] & (slices.end > slices.ts)
+        marked = {one: titles.get(one, ("", "")) for one in np.unique(slices.track[~is_call]).tolist()}
         self.calls = Calls(self.trace, slices, np.flatnonzero(is_call), self.arguments, self.flows)
         self.kinds = Kinds(slices, self.arguments, marked)
-        owner = owner_of[track]
-        for utid, rows in rows_by_key(owner).items():
+        for utid, rows in rows_by_key(owner_of[slices.track]).items():
             loader = self.loaders.get(utid, self.loaders[NOBODY])
             loader.call_rows, loader.marker_rows = rows[is_call[rows]], rows[~is_call[rows]]
         self._add_samples()
-        self._add_states()
+        self._add_scheduling()
+        for owner, states in read_states(self.trace, self.tables, self.span, self._owner).items():
+            self.loaders.get(owner, self.loaders[NOBODY]).states = states
+        for owner, logs in read_logs(self.tables, self.span, self._owner).items():
+            self.loaders[owner].logs = logs
         self._add_processes()
+
+    def _owner(self, utid: int, upid: int) -> int:
+        """Returns the thread that has what belongs to a thread or a process."""
+        return utid if utid in self.members else self.main.get(upid, NOBODY)
+
+    def _place(self, process: str, number: int) -> int:
+        """Returns what stands for a thread in a process that the recording does not have."""
+        if (process, number) not in self.places:
+            key = self.places[process, number] = NOBODY - len(self.places)
+            self.loaders[key] = _Loader(self, key)
+        return self.places[process, number]
 
     def _add_samples(self) -> None:
         answer, sessions = self.tables["samples"], self.tables["sessions"]
@@ -192,32 +235,38 @@ class _Mapping:
             rows[number] = keys.index(event.key)
         return rows
 
-    def _add_states(self) -> None:
+    def _add_scheduling(self) -> None:
         answer = self.tables["states"]
-        utid, ts = answer["utid"].numbers(), answer["ts"].numbers()
-        letters, waker = answer["state"].texts(), answer["waker_utid"].numbers(-1).tolist()
-        states = np.array([_state(letter) for letter in letters], np.uint8)
+        utid, ts, cpu = answer["utid"].numbers(), answer["ts"].numbers() + self.offset_ns, answer["cpu"].numbers(-1)
+        letters, dur = answer["state"].texts(), answer["dur"].numbers(-1)
         intern = self.trace.strings.intern
+        states = np.array([_state(letter) for letter in letters], np.uint8)
         reason = np.array([intern(encodable(letter)) if letter else -1 for letter in letters], np.int32)
+        waker = answer["waker_utid"].numbers(-1).tolist()
         tids = np.array([self.members[one].tid if one in self.members else -1 for one in waker], np.int64)
-        cpu = answer["cpu"].numbers(-1)
+        columns = {
+            "ts": np.clip(ts, self.start, self.end), "state": states, "cpu": _cpus(cpu), "waker": tids,
+            "reason": np.where(states == WAITING, reason, -1).astype(np.int32),
+        }  # fmt: skip
+        ends = np.where(dur < 0, self.end, np.clip(ts + np.maximum(dur, 0), self.start, self.end))
         for number, rows in rows_by_key(utid).items():
             if number in self.loaders:
-                self.loaders[number].scheduling = {
-                    "ts": np.clip(ts[rows] + self.offset_ns, self.start, self.end), "state": states[rows],
-                    "cpu": _cpus(cpu[rows]),
-                    "reason": np.where(states[rows] == WAITING, reason[rows], -1).astype(np.int32), "waker": tids[rows],
-                }  # fmt: skip
+                self.loaders[number].scheduling = _without_gaps(
+                    {name: column[rows] for name, column in columns.items()}, ends[rows], self.end
+                )
 
     def _add_processes(self) -> None:
-        """Adds the processes to the trace, with one for tracks that belong to no thread, if they hold anything."""
-        loader = self.loaders[NOBODY]
-        if loader.n_records:
-            process = self.processes[NOBODY] = Process(0, TRACE_NAME, self.start, self.end)
-            process.threads.append(Thread(0, TRACE_NAME, True, self.start, self.end, loader, loader.n_records))
+        """Adds the processes to the trace, with those of processors and of tracks that belong to nobody."""
+        for (name, number), key in sorted(self.places.items()):
+            loader = self.loaders[key]
+            if loader.n_records:
+                process = self.outside.setdefault(name, Process(0, name, self.start, self.end))
+                shown = f"CPU {number}" if name == CPUS_NAME else name
+                is_first = not process.threads
+                process.threads.append(Thread(number, shown, is_first, self.start, self.end, loader, loader.n_records))
         for utid, thread in self.members.items():
             thread.n_records = self.loaders[utid].n_records
-        self.trace.processes.extend(self.processes.values())
+        self.trace.processes += [*self.processes.values(), *self.outside.values()]
 
     def _add_counters(self) -> None:
         answer, tracks = self.tables["counters"], self.tables["counter_tracks"]
@@ -225,26 +274,29 @@ class _Mapping:
         rows_of, not_finite = rows_by_key(of), int((~np.isfinite(value)).sum())
         columns = (tracks[name].numbers(-1).tolist() for name in ("id", "upid", "utid", "cpu"))
         texts = (tracks[name].texts() for name in ("name", "unit", "description"))
-        others: dict[str, Process] = {}
         for track, upid, utid, cpu, name, unit, doc in zip(*columns, *texts, strict=True):
             rows = rows_of.get(track, np.zeros(0, np.int64))
             rows = rows[np.isfinite(value[rows])]
             process = self.processes.get(upid) if upid >= 0 else self._process_of(utid)
             whose = f"{self.members[utid].name}: " if utid in self.members else f"CPU {cpu}: " if cpu >= 0 else ""
             if process is None:
-                place = CPUS_NAME if cpu >= 0 else TRACE_NAME
-                if place not in others:
-                    known = next((p for p in self.processes.values() if p.name == place and p.pid == 0), None)
-                    others[place] = known or Process(0, place, self.start, self.end)
-                    if known is None:
-                        self.trace.processes.append(others[place])
-                process = others[place]
+                process = self._outside(CPUS_NAME if cpu >= 0 else TRACE_NAME)
             at = np.clip(ts[rows] + self.offset_ns, self.start, self.end)
             values = Table(COUNTER_VALUES, {"ts": at, "value": value[rows]})
             process.counters.append(
                 Counter(encodable(whose + name), encodable(unit) or "count", encodable(doc), values)
             )
         self.trace.report.note("values_not_finite", not_finite, where=self.source.name)
+
+    def _process(self, upid: int) -> Process:
+        """Returns a process; what belongs to none of the recorded ones belongs to one of its own."""
+        return self.processes.get(upid) or self._outside(TRACE_NAME)
+
+    def _outside(self, name: str) -> Process:
+        if name not in self.outside:
+            self.outside[name] = Process(0, name, self.start, self.end)
+            self.trace.processes.append(self.outside[name])
+        return self.outside[name]
 
     def _process_of(self, utid: int) -> Process | None:
         return next((p for p in self.processes.values() if any(t is self.members.get(utid) for t in p.threads)), None)
@@ -254,6 +306,8 @@ class _Mapping:
         report.note("slices_cut", self.n_moved, where=where)
         if tables.missing:
             report.note("engine_too_old", len(tables.missing), where=where, detail=", ".join(tables.missing))
+        for why in tables.refused:
+            report.note("engine_refused", where=f"{where} {why}", detail=why)
         for name, n in tables.left_out:
             report.note("tables_left_out", n, where=f"{where} {name}", detail=f"{name} ({n} rows)")
         stats = tables["stats"]
@@ -272,11 +326,13 @@ class _Loader:
         self.call_rows = self.marker_rows = np.zeros(0, np.int64)
         self.samples: dict[int, dict[str, Array]] = {}
         self.scheduling: dict[str, Array] = {}
+        self.states, self.logs = Table(STATES), Table(LOG.spec)
 
     @property
     def n_records(self) -> int:
         n_samples = sum(len(columns["ts"]) for columns in self.samples.values())
-        return len(self.call_rows) + len(self.marker_rows) + n_samples + len(self.scheduling.get("ts", ()))
+        n_others = len(self.scheduling.get("ts", ())) + len(self.states) + len(self.logs)
+        return len(self.call_rows) + len(self.marker_rows) + n_samples + n_others
 
     def __call__(self, trace: TraceBuilder) -> ThreadData:
         mapping = self._mapping
@@ -288,8 +344,11 @@ class _Loader:
             samples=samples.pop(0, Table(SAMPLES)),
             other_samples=samples,
             scheduling=Table(SCHEDULING, self.scheduling) if self.scheduling else Table(SCHEDULING),
-            markers=mapping.kinds.tables(self.marker_rows, mapping.flows),
+            states=Table(STATES, {column.name: self.states[column.name] for column in STATES.columns}),
+            markers=mapping.kinds.tables(self.marker_rows, mapping.flows, mapping.stack_of_slice),
         )
+        if len(self.logs):
+            data.markers[LOG] = self.logs
         return data
 
 
@@ -304,6 +363,14 @@ def _state(letter: str) -> int:
     if letter == "Running":
         return RUNNING
     return PREEMPTED if letter == "R+" else RUNNABLE if letter == "R" else WAITING
+
+
+def _without_gaps(rows: dict[str, Array], ends: Array, last_ts: int) -> dict[str, Array]:
+    """Returns rows of SCHEDULING, and between them such that say that the state is not known, up to last_ts. ends: of
+    the rows."""
+    at = np.flatnonzero(ends < np.append(rows["ts"][1:], last_ts))
+    filled: dict[str, Any] = {"ts": ends[at], "state": UNKNOWN, "reason": -1, "waker": -1, "cpu": rows["cpu"][at]}
+    return {name: np.insert(column, at + 1, filled[name]) for name, column in rows.items()}
 
 
 def _cpus(numbers: Array) -> Array:

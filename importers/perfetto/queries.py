@@ -7,8 +7,9 @@ THREADS = """
 SELECT utid, tid, name, upid, is_main_thread, start_ts, end_ts FROM thread
 WHERE utid != 0 AND NOT coalesce(is_idle, 0) ORDER BY utid"""
 TRACKS = """
-SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upid FROM track t
-LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id
+SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upid, c.cpu AS cpu, g.id AS gpu
+FROM track t LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id
+LEFT JOIN cpu_track c ON c.id = t.id LEFT JOIN gpu_track g ON g.id = t.id
 WHERE t.id IN (SELECT track_id FROM slice) ORDER BY t.id"""
 SLICES = """
 SELECT id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id FROM slice
@@ -51,15 +52,46 @@ STATS = """
 SELECT name, description, sum(value) AS n FROM stats
 WHERE severity IN ('error', 'data_loss') AND value > 0 GROUP BY name ORDER BY name"""
 
+CALLSTACKS = """
+SELECT slice_id, callsite_id FROM __intrinsic_track_event_callstacks
+WHERE slice_id IS NOT NULL AND callsite_id IS NOT NULL ORDER BY slice_id"""
+STATE_TRACKS = """
+SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upid FROM state_track t
+LEFT JOIN thread_state_track h ON h.id = t.id LEFT JOIN process_state_track p ON p.id = t.id ORDER BY t.id"""
+TRACK_STATES = "SELECT track_id, ts, dur, value FROM state ORDER BY track_id, ts, id"
+WAITS = """
+SELECT utid, ts, dur, io_wait, blocked_function FROM thread_state WHERE utid != 0 AND ts IS NOT NULL AND dur != 0
+AND (io_wait = 1 OR blocked_function IS NOT NULL) ORDER BY utid, ts"""
+LOGS = "SELECT ts, utid, prio, tag, msg FROM android_logs ORDER BY ts, id"
+# Dumps of a JVM have objects only.
+HEAP_GRAPHS = """
+SELECT upid, graph_sample_ts AS ts FROM heap_graph_object UNION SELECT upid, ts FROM heap_graph ORDER BY ts, upid"""
+HEAP_OBJECTS = """
+SELECT id, upid, graph_sample_ts AS ts, self_size AS size, type_id, root_type FROM heap_graph_object ORDER BY id"""
+HEAP_CLASSES = "SELECT id, coalesce(deobfuscated_name, name) AS name FROM heap_graph_class ORDER BY id"
+HEAP_REFERENCES = """
+SELECT owner_id, owned_id FROM heap_graph_reference WHERE owned_id IS NOT NULL AND owner_id IS NOT NULL ORDER BY id"""
+HEAP_PROFILES = "SELECT ts, upid, heap_name, callsite_id, size FROM heap_profile_allocation ORDER BY id"
+AGGREGATE_PROFILES = """
+SELECT id, scope, sample_type_type AS type, sample_type_unit AS unit FROM __intrinsic_aggregate_profile ORDER BY id"""
+AGGREGATE_SAMPLES = """
+SELECT aggregate_profile_id AS profile, callsite_id, value FROM __intrinsic_aggregate_sample ORDER BY id"""
+SCRIPTS = "SELECT name, source FROM __intrinsic_v8_js_script WHERE source IS NOT NULL ORDER BY id"
+
 # By the names that `decode` gives to their answers.
 ALL = {
     "processes": PROCESSES, "threads": THREADS, "tracks": TRACKS, "slices": SLICES, "args": ARGS, "flows": FLOWS,
     "counter_tracks": COUNTER_TRACKS, "counters": COUNTERS, "states": STATES, "sessions": SESSIONS, "samples": SAMPLES,
     "callsites": CALLSITES, "frames": FRAMES, "symbols": SYMBOLS, "mappings": MAPPINGS, "metadata": METADATA,
-    "clocks": CLOCKS, "bounds": BOUNDS, "stats": STATS,
+    "clocks": CLOCKS, "bounds": BOUNDS, "stats": STATS, "callstacks": CALLSTACKS, "state_tracks": STATE_TRACKS,
+    "track_states": TRACK_STATES, "waits": WAITS, "logs": LOGS, "heap_graphs": HEAP_GRAPHS,
+    "heap_objects": HEAP_OBJECTS, "heap_classes": HEAP_CLASSES, "heap_references": HEAP_REFERENCES,
+    "heap_profiles": HEAP_PROFILES, "aggregate_profiles": AGGREGATE_PROFILES, "aggregate_samples": AGGREGATE_SAMPLES,
+    "scripts": SCRIPTS,
 }  # fmt: skip
 # Tables that have no place in the trace; the report names those that have rows.
 LEFT_OUT = (
-    "heap_graph_object", "heap_profile_allocation", "__intrinsic_aggregate_sample", "android_logs", "ftrace_event",
-    "actual_frame_timeline_slice", "gpu_slice", "memory_snapshot", "instruments_sample", "v8_js_script",
+    "ftrace_event", "memory_snapshot", "vulkan_memory_allocations", "package_list", "surfaceflinger_layers_snapshot",
+    "surfaceflinger_transactions", "window_manager_shell_transitions", "protolog", "android_dumpstate",
+    "__intrinsic_jit_code", "gpu_counter_group", "__intrinsic_etm_v4_session",
 )  # fmt: skip

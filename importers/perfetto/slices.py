@@ -171,7 +171,7 @@ class Calls:
         facts = zip(entered.tolist(), slices.arg_set[rows].tolist(), slices.id[rows].tolist(), strict=True)
         for call, arg_set, number in sorted(facts):
             flow, values = self._flows.get(number, 0), self._arguments.get(arg_set, [])
-            found += [(call, position, *value, flow) for position, value in enumerate(values)]
+            found += [(call, position, *value, 0 if position else flow) for position, value in enumerate(values)]
             if flow and not values:
                 found.append((call, -1, 0, -1, -1, -1, flow))
         if not found:
@@ -220,19 +220,21 @@ class Kinds:
         fields += [MarkerField(REST, "More", "json", optional=True)] if len(keys) > MOST_FIELDS else []
         return MarkerType(title, "Slices of a track", tuple(fields), "{name}", ("name",), named_by="name")
 
-    def tables(self, rows: Array, flows: dict[int, int]) -> dict[MarkerType, Table]:
-        """Returns the markers of a thread. rows: its slices that are none of its calls."""
+    def tables(self, rows: Array, flows: dict[int, int], stacks: dict[int, int]) -> dict[MarkerType, Table]:
+        """Returns the markers of a thread. rows: its slices that are none of its calls; flows, stacks: of slices."""
         by_type: dict[str, list[int]] = defaultdict(list)
         for row in rows[np.argsort(self._slices.ts[rows], kind="stable")].tolist():
             by_type[self.title[int(self._slices.track[row])]].append(row)
-        return {self.types[title]: self._table(self.types[title], mine, flows) for title, mine in by_type.items()}
+        return {
+            self.types[title]: self._table(self.types[title], mine, flows, stacks) for title, mine in by_type.items()
+        }
 
-    def _table(self, kind: MarkerType, rows: list[int], flows: dict[int, int]) -> Table:
+    def _table(self, kind: MarkerType, rows: list[int], flows: dict[int, int], stacks: dict[int, int]) -> Table:
         slices = self._slices
         values = [self._arguments.get(arg_set, {}) for arg_set in slices.arg_set[rows].tolist()]
         columns: dict[str, Any] = {
             "ts": slices.ts[rows], "dur": slices.end[rows] - slices.ts[rows],
-            "stack": np.full(len(rows), -1, np.int32),
+            "stack": np.array([stacks.get(number, -1) for number in slices.id[rows].tolist()], np.int32),
             "flow": np.array([flows.get(number, 0) for number in slices.id[rows].tolist()], np.int64),
         }  # fmt: skip
         labels = [field.label for field in kind.fields]
