@@ -20,6 +20,7 @@ from traceferry.exporters.firefox import profile as firefox
 from traceferry.exporters.firefox.allocations import allocation_rows
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, markers_of
 from traceferry.exporters.firefox.meta import Activity, Categories, Part, meta, pids_of, write_threads
+from traceferry.exporters.json.objects import MISSING, Member, Values
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, distinct
@@ -228,8 +229,6 @@ class Frames:
 class SyncProfiles:
     """The stacks of a thread's markers: each is the only sample of a profile inside its marker."""
 
-    key = "stack"
-
     def __init__(self, trace: Trace, process: Process, thread: Thread, stacks: ThreadStacks) -> None:
         self._start_ts, self._stacks = trace.start_ts, stacks
         profile = {"name": "SyncProfile", "pid": process.pid, "tid": thread.tid}
@@ -237,10 +236,12 @@ class SyncProfiles:
         # A text, not objects: every allocation has one.
         self._template = orjson.dumps(profile)[:-1] + b',"samples":' + samples + b"[[%d,%r]]}}"
 
-    def of(self, stack: Array, ts: Array) -> Iterator[Any]:
+    def of(self, stack: Array, ts: Array) -> Member:
         at_ms = ((ts - self._start_ts) / 1e6).tolist()
-        for sample in zip(self._stacks.index[stack].tolist(), at_ms, strict=True):
-            yield orjson.Fragment(self._template % sample)
+        samples = zip(stack.tolist(), zip(self._stacks.index[stack].tolist(), at_ms, strict=True), strict=True)
+        template = self._template
+        profiles = (orjson.Fragment(template % rest) if one >= 0 else MISSING for one, rest in samples)
+        return Values("stack", profiles)
 
 
 def _marker_rows(
@@ -253,5 +254,5 @@ def _marker_rows(
         phase = INTERVAL if is_interval else INSTANT
         starts = (columns.ts - trace.start_ts) / 1e6
         ends = starts + columns.dur / 1e6
-        for name, start, end, row in zip(names, starts.tolist(), ends.tolist(), columns.data, strict=True):
+        for name, start, end, row in zip(names, starts.tolist(), ends.tolist(), columns.data.rows(), strict=True):
             yield [name, start, end if is_interval else None, phase, category, row]

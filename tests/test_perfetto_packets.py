@@ -27,6 +27,7 @@ from traceferry.exporters.perfetto._packets import (
     varint,
     write_samples,
     write_task_states,
+    write_track_events,
 )
 from traceferry.exporters.perfetto._stacks import CallstackWriter, PhysicalStacks
 from traceferry.exporters.perfetto.scheduling import STATES
@@ -138,6 +139,17 @@ def test_task_states(rows: list[tuple[int, int, int]], scale: int) -> None:
     state_names = protos.GenericKernelTaskStateEvent.TaskStateEnum.Name
     assert [(time, state_names(e.state).removeprefix("TASK_STATE_"), e.cpu) for time, e in events] == wanted
     assert {e.tid for _, e in events} <= {5}
+
+
+@given(TIMES, st.lists(st.text(max_size=300), min_size=1, max_size=3), st.data())
+def test_events_of_a_track(ts: list[int], names: list[str], data: st.DataObject) -> None:
+    nth = data.draw(st.lists(st.integers(0, len(names) - 1), min_size=len(ts), max_size=len(ts)))
+    before, between = pb.TracePacket(trusted_packet_sequence_id=SEQUENCE), pb.TracePacket(timestamp_clock_id=6)
+    bodies = [pb.TrackEvent(name=name) for name in names]
+    columns = i64(*ts), i32(*nth), bodies
+    packets = packets_of(write_track_events, before, between, pb.TrackEvent(track_uuid=5), *columns)
+    shown = [(p.timestamp, p.timestamp_clock_id, p.track_event.track_uuid, p.track_event.name) for p in packets]
+    assert shown == [(time, 6, 5, names[i]) for time, i in zip(ts, nth, strict=True)]
 
 
 def test_wakers_are_events_of_ftrace() -> None:
@@ -387,6 +399,9 @@ FOLLOWERS = np.zeros((1, 1), np.int64)
         (write_task_states, (SEQUENCE, 1, START + 1, OF_ONE, ZERO, ONE, OF_ONE)),
         (write_task_states, (SEQUENCE, 1, START, OF_ONE, ZERO, ONE, OF_TWO)),
         (write_task_states, (SEQUENCE, 1, START, OF_ONE, STATES[[RUNNING]], i32(-1), OF_ONE)),
+        (write_track_events, (b"", b"", b"", OF_TWO, ONE, [b""])),
+        (write_track_events, (b"", b"", b"", OF_ONE, i32(1), [b""])),
+        (write_track_events, (b"", b"", b"", OF_ONE, i32(-1), [b""])),
         (write_heap_objects, (ONE, OF_ONE, i64(0), ONE)),
         (write_heap_objects, (i32(-1), OF_ONE, i64(0, 0), ONE)),
         (write_heap_objects, (ONE, i64(-1), i64(0, 0), ONE)),

@@ -16,6 +16,7 @@ import numpy as np
 
 from traceferry.exporters.firefox.markers import INSTANT, Backtraces, StringTable
 from traceferry.exporters.firefox.tables import Stacks
+from traceferry.exporters.json.objects import MISSING
 from traceferry.exporters.json.stream import Counted, JsonWriter
 from traceferry.model import Array, Table, Thread, Trace
 
@@ -72,8 +73,9 @@ def allocation_rows(
             name = strings.intern(kind)
             at_ms = ((piece["ts"] - trace.start_ts) / 1e6).tolist()
             causes = backtraces.of(piece["stack"], piece["ts"])
-            for time, row, cause in zip(at_ms, rows, causes, strict=True):
-                yield [name, time, None, INSTANT, 0, {"type": kind, **row, backtraces.key: cause}]
+            for time, row, cause in zip(at_ms, rows, causes.each(), strict=True):
+                known = {} if cause is MISSING else {causes.key: cause}
+                yield [name, time, None, INSTANT, 0, {"type": kind, **row, **known}]
 
 
 def _js_payloads(trace: Trace, allocations: Table) -> Iterator[tuple[Table, Iterator[dict[str, Any]]]]:

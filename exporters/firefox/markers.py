@@ -6,13 +6,26 @@ Facts: src/types/markers.ts and docs-developer/markers.md of the Firefox Profile
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice, repeat
-from typing import Any, Protocol
+from itertools import count, islice
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from traceferry.exporters.json._numbers import ABSENT, HEX, MILLIS
+from traceferry.exporters.json.objects import (
+    MISSING,
+    Dicts,
+    Member,
+    Numbers,
+    ObjectColumns,
+    Objects,
+    Texts,
+    Values,
+    millis_member,
+    text_member,
+)
 from traceferry.model import (
     FIELD_DTYPES,
     LEAVE,
@@ -67,11 +80,9 @@ class StringTable(Protocol):
 
 
 class Backtraces(Protocol):
-    """The stacks of markers, as the member `key` of their data."""
+    """The stacks of markers, as a member of their data; -1 is none. ts: when each was taken."""
 
-    key: str
-
-    def of(self, stack: Array, ts: Array) -> Iterator[Any]: ...
+    def of(self, stack: Array, ts: Array) -> Member: ...
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ class MarkerColumns:
     dur: Array
     name: str
     category: tuple[str, str]
-    data: Iterator[dict[str, Any]]
+    data: Objects
     names: Sequence[str] = ()
 
     def name_rows(self, strings: StringTable) -> Array:
@@ -217,7 +228,9 @@ def _call_markers(
             )
             yield {"type": schema["name"], "function": function, **{f"arg{i}": v for i, v in enumerate(shown)}, **named}
 
-    return MarkerColumns(calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", OTHER, rows_data())
+    return MarkerColumns(
+        calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", OTHER, Dicts(rows_data())
+    )
 
 
 def _argument_values(trace: Trace, arguments: Table, strings: StringTable) -> Iterator[Any]:
@@ -231,7 +244,8 @@ def _argument_values(trace: Trace, arguments: Table, strings: StringTable) -> It
         else:
             name: Any = trace.strings[form]
             column = np.array([value], np.uint64).view(FIELD_DTYPES[name])
-            yield _values(column, name, trace.start_ts, strings)[0]
+            (found,) = _member("", column, name, trace.start_ts, strings).each()
+            yield None if found is MISSING else found
 
 
 def leaves_of(calls: Table, enter_rows: Array) -> Array:
@@ -286,37 +300,22 @@ def _event_markers(
     if has_flows:
         schemas.flow_field(schema)
 
-    def rows_data() -> Iterator[dict[str, Any]]:
-        columns = [_values(table[f.key], f.format, trace.start_ts, strings) for f in fields]
-        color = graph_color(marker_type.shown_color)
-        constant = {"type": schema["name"]} | ({COLOR["key"]: color} if colored else {})
-        constants = (repeat(value, len(table)) for value in constant.values())
-        names = repeat((*constant, *keys))
-        rows: Iterator[dict[str, Any]] = map(dict, map(zip, names, zip(*constants, *columns, strict=True)))
-        if any(f.format == "flow" for f in fields):
-            rows = ({key: value for key, value in row.items() if value is not None} for row in rows)
-        if has_flows:
-            rows = _with("flow", rows, flow_of_row, flow_of_row)
-        if np.any(table["stack"] >= 0):
-            rows = _with(backtraces.key, rows, table["stack"].tolist(), backtraces.of(table["stack"], table["ts"]))
-        return rows
-
-    return MarkerColumns(table["ts"], table["dur"], marker_type.name, category, rows_data(), names)
+    constant = {"type": schema["name"]} | ({COLOR["key"]: graph_color(marker_type.shown_color)} if colored else {})
+    members = [
+        _member(key, table[field.key], field.format, trace.start_ts, strings)
+        for field, key in zip(fields, keys, strict=True)
+    ]
+    if has_flows:
+        members.append(Numbers("flow", np.array([flow if flow >= 0 else ABSENT for flow in flow_of_row], np.int64)))
+    if np.any(table["stack"] >= 0):
+        members.append(backtraces.of(table["stack"], table["ts"]))
+    rows = ObjectColumns(len(table), constant, members)
+    return MarkerColumns(table["ts"], table["dur"], marker_type.name, category, rows, names)
 
 
 def _schema_field(field: MarkerField, key: str) -> dict[str, Any]:
     mark = {MARK: field.format} if field.format in AMBIGUOUS else {}
     return {"key": key, "label": field.label, "format": FORMATS[field.format], **mark}
-
-
-def _with(
-    key: str, rows: Iterator[dict[str, Any]], index: list[int], values: Iterable[Any]
-) -> Iterator[dict[str, Any]]:
-    """Yields the rows, each with its value under `key`, unless its index is -1."""
-    for row, i, value in zip(rows, index, values, strict=True):
-        if i >= 0:
-            row[key] = value
-        yield row
 
 
 def _safe_keys(fields: Sequence[MarkerField]) -> list[str]:
@@ -328,17 +327,20 @@ def _safe_keys(fields: Sequence[MarkerField]) -> list[str]:
     return keys
 
 
-def _values(column: Array, form: FieldFormat, start_ts: int, strings: StringTable) -> list[Any]:
-    """Returns the values of a field; None is no flow."""
-    if form == "hex":
-        return [hex(value) for value in column.tolist()]
+def _member(key: str, column: Array, form: FieldFormat, start_ts: int, strings: StringTable) -> Member:
+    """Returns a field's values as a member of objects, which has none where there is no flow."""
     if form == "flow":
-        index_of = {flow: strings.intern(str(flow)) if flow else None for flow in distinct(column).tolist()}
-        return [index_of[flow] for flow in column.tolist()]
-    if form == "time":
-        column = column - start_ts
-    values: list[Any] = (column / 1e6 if form in ("duration", "time") else column).tolist()
-    return values
+        flows = distinct(column)
+        index_of = [strings.intern(str(flow)) if flow else ABSENT for flow in flows.tolist()]
+        return Numbers(key, np.array(index_of, np.int64)[np.searchsorted(flows, column)])
+    if form in ("duration", "time"):
+        return millis_member(key, column - start_ts if form == "time" else column)
+    if form == "hex":
+        return Numbers(key, column, HEX)
+    if FIELD_DTYPES[form] == "text":
+        return text_member(key, column.tolist())
+    is_plain = FIELD_DTYPES[form] == "int64" and not np.any(column == ABSENT)
+    return Numbers(key, column) if is_plain else Values(key, column.tolist())
 
 
 # ---------------------------------------------------------------- states
@@ -356,7 +358,8 @@ def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas
         **{MARK: {"kind": "state", "track": track}},
     )
     is_state = states["value"] >= 0
-    data = ({"type": schema["name"], "value": trace.strings[value]} for value in states["value"][is_state].tolist())
+    values = text_member("value", map(trace.strings.__getitem__, states["value"][is_state].tolist()))
+    data = ObjectColumns(len(values.nth), {"type": schema["name"]}, [values])
     ts, dur = states["ts"][is_state], _until_next(thread, states["ts"])[is_state]
     return MarkerColumns(ts, dur, track, SCHEDULING_MARKERS if track == "CPU" else OTHER, data)
 
@@ -390,26 +393,37 @@ def _off_cpu_markers(
     after = np.minimum(np.flatnonzero(is_first) + end, len(state) - 1)
     runnable = np.where(scheduling["state"][after] == RUNNABLE, dur[after], 0)
     waker, waker_stack = scheduling["waker"][after], scheduling["waker_stack"][after]
-    names = schemas.thread_names(trace) if np.any(waker >= 0) else {}
-    strings, type_name = trace.strings, schema["name"]
-    keys = zip(off["state"].tolist(), off["reason"].tolist(), strict=True)
-    shown = {key: why(key[0], strings[key[1]]) for key in dict.fromkeys(keys)}
-    for (code, reason), text in shown.items():
-        schema[MARK]["states"].setdefault(text, [code, strings[reason] if reason >= 0 else None])
-    columns = (off["state"].tolist(), off["reason"].tolist(), off["cpu"].tolist(), waker.tolist(), runnable.tolist())
-
-    def rows_data() -> Iterator[dict[str, Any]]:
-        for state, reason, cpu, tid, waited in zip(*columns, strict=True):
-            row = {"type": type_name, "state": shown[state, reason]}
-            if cpu >= 0:
-                row["cpu"] = cpu
-            if tid >= 0:
-                row["waker"] = names.get(tid, f"thread {tid}")
-            if waited:
-                row["runnable"] = waited / 1e6
-            yield row
-
-    rows: Iterator[dict[str, Any]] = rows_data()
+    shown = _shown_states(trace, off)
+    for (code, reason), text in shown.states.items():
+        schema[MARK]["states"].setdefault(text, [code, trace.strings[reason] if reason >= 0 else None])
+    members: list[Member] = [shown.member]
+    members.append(Numbers("cpu", np.where(off["cpu"] >= 0, off["cpu"].astype(np.int64), ABSENT)))
+    if np.any(waker >= 0):
+        members.append(_wakers(schemas.thread_names(trace), waker))
+    members.append(Numbers("runnable", np.where(runnable != 0, runnable, ABSENT), MILLIS))
     if np.any(waker_stack >= 0):
-        rows = _with(backtraces.key, rows, waker_stack.tolist(), backtraces.of(waker_stack, scheduling["ts"][after]))
+        members.append(backtraces.of(waker_stack, scheduling["ts"][after]))
+    rows = ObjectColumns(len(off), {"type": schema["name"]}, members)
     return MarkerColumns(off["ts"], dur[is_first] + np.where(end, dur[after], 0), "Off CPU", SCHEDULING_MARKERS, rows)
+
+
+class _ShownStates(NamedTuple):
+    """states: by (state, reason) their texts, the first one that occurs first."""
+
+    states: dict[tuple[int, int], str]
+    member: Texts
+
+
+def _shown_states(trace: Trace, off: Table) -> _ShownStates:
+    key = (off["state"].astype(np.int64) << 32) + off["reason"] + 1
+    _, first, nth = np.unique(key, return_index=True, return_inverse=True)
+    pairs = [(int(off["state"][row]), int(off["reason"][row])) for row in first.tolist()]
+    texts = [why(state, trace.strings[reason]) for state, reason in pairs]
+    order = np.argsort(first).tolist()
+    return _ShownStates({pairs[one]: texts[one] for one in order}, Texts("state", nth, texts))
+
+
+def _wakers(names: dict[int, str], waker: Array) -> Texts:
+    tids = distinct(waker)
+    nth = np.where(waker >= 0, np.searchsorted(tids, waker), -1)
+    return Texts("waker", nth, [names.get(tid, f"thread {tid}") for tid in tids.tolist()])

@@ -10,7 +10,7 @@ those of a thread of sizes have weights. A thread that has both becomes two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,8 @@ from traceferry.exporters.firefox.allocations import write_allocations
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
 from traceferry.exporters.firefox.meta import MARK, Categories, Part, counters, libs, meta, pids_of, write_threads
 from traceferry.exporters.firefox.tables import Stacks, write_shared
+from traceferry.exporters.json._numbers import ABSENT, MILLIS
+from traceferry.exporters.json.objects import Inner, Member, Numbers
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder
@@ -165,16 +167,13 @@ def _write_samples(json: JsonWriter, trace: Trace, samples: Table, stacks: Stack
 class Causes:
     """The stacks of a thread's markers."""
 
-    key = "cause"
-
     def __init__(self, start_ts: int, tid: int, stacks: Stacks) -> None:
         self._start_ts, self._tid, self._stacks = start_ts, tid, stacks
 
-    def of(self, stack: Array, ts: Array) -> Iterator[Any]:
-        tid = self._tid
-        at_ms = ((ts - self._start_ts) / 1e6).tolist()
-        written = self._stacks.of_column(stack).tolist()
-        return ({"stack": s, "time": t, "tid": tid} for s, t in zip(written, at_ms, strict=True))
+    def of(self, stack: Array, ts: Array) -> Member:
+        written = np.where(stack >= 0, self._stacks.of_column(stack).astype(np.int64), ABSENT)
+        members = (Numbers("stack", written), Numbers("time", ts - self._start_ts, MILLIS))
+        return Inner("cause", members, {"tid": self._tid})
 
 
 def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns]) -> None:
@@ -186,7 +185,7 @@ def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns
     category = np.repeat(np.array([shared.categories.of_markers(*c.category) for c in columns], np.int32), n_rows)
     is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
     with json.table("markers", len(ts)):
-        json.rows("data", (row for c in columns for row in c.data))
+        json.objects("data", (c.data for c in columns))
         json.ints("name", names)
         json.millis("startTime", ts)
         json.millis("endTime", np.where(is_interval, ts + dur, -1))

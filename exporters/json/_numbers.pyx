@@ -112,9 +112,54 @@ cdef inline uint8_t* put_millis(uint8_t* o, uint64_t ns, Whole* before) noexcept
     return put_decimals(o + before.n_digits, beyond)
 
 
+cdef inline uint8_t* put_double(uint8_t* o, uint64_t ns, Whole* before) noexcept nogil:
+    """Writes ns below 10**15 as a double of ms has them: "2.0", not "2", and "5e-6"."""
+    if 0 < ns < 10:
+        o[0] = 48 + ns
+        memcpy(o + 1, b"e-6", 3)
+        return o + 4
+    o = put_millis(o, ns, before)
+    if ns == before.ns:
+        memcpy(o, b".0", 2)
+        o += 2
+    return o
+
+
+cdef inline uint8_t* put_hex(uint8_t* o, uint64_t v) noexcept nogil:
+    """Writes a text with a number, as Python's hex() does."""
+    cdef Py_ssize_t n = 1
+    cdef Py_ssize_t i
+    cdef uint8_t digit
+    while n < 16 and v >> 4 * n:
+        n += 1
+    memcpy(o, b'"0x', 3)
+    o += 3
+    for i in range(n):
+        digit = v >> 4 * (n - 1 - i) & 15
+        o[i] = 48 + digit if digit < 10 else 87 + digit
+    o[n] = c'"'
+    return o + n + 1
+
+
+cdef inline uint8_t* put_signed(uint8_t* o, int64_t v) noexcept nogil:
+    if v < 0:
+        o[0] = c"-"
+        return put64(o + 1, -<uint64_t>v)
+    return put64(o, v)
+
+
 cdef inline uint8_t* put_null(uint8_t* o) noexcept nogil:
     memcpy(o, b"null", 4)
     return o + 4
+
+
+# What a part of an object is: a text that is always the same, or that and a value of its column.
+LITERAL, TEXT, INTEGER, MILLIS, HEX = range(5)
+cdef enum Kind:
+    IS_LITERAL, IS_TEXT, IS_INTEGER, IS_MILLIS, IS_HEX
+
+cdef int64_t ABSENT_VALUE = -(1 << 63)
+ABSENT = ABSENT_VALUE
 
 
 cdef class NumberText:
@@ -150,18 +195,12 @@ cdef class NumberText:
         """Writes integers; one that is `null` is null."""
         cdef uint8_t* o = self.begin(values.shape[0])
         cdef Py_ssize_t i
-        cdef uint64_t v
         with nogil:
             for i in range(values.shape[0]):
                 if values[i] == null:
                     o = put_null(o)
                 else:
-                    v = values[i]
-                    if values[i] < 0:
-                        o[0] = c"-"
-                        o += 1
-                        v = -v
-                    o = put64(o, v)
+                    o = put_signed(o, values[i])
                 o[0] = c","
                 o += 1
         return self.written(o)
@@ -199,3 +238,72 @@ cdef class NumberText:
                 memcpy(o, b",0],", 4)
                 o += 4
         return self.written(o)
+
+    def objects(
+        self, const uint8_t[::1] kinds, const int32_t[::1] needs, const int64_t[:, ::1] columns,
+        const uint8_t[::1] texts, const int64_t[::1] text_at
+    ):
+        """Writes objects, a comma behind each but the last. kinds: of the parts of which all consist; each begins with
+        the text of its number. columns: [part, object] values; of TEXT, numbers of texts. needs: where the value of
+        this part is ABSENT, the part is left out; -1 is never. texts: JSON, one behind the other; text_at: where each
+        begins and the last ends."""
+        cdef Py_ssize_t n_parts = kinds.shape[0]
+        cdef Py_ssize_t n_texts = text_at.shape[0] - 1
+        cdef Py_ssize_t n = columns.shape[1]
+        cdef Py_ssize_t i, k
+        cdef int64_t v
+        cdef int64_t size = 0
+        cdef uint8_t* o
+        cdef Whole before
+        if needs.shape[0] != n_parts or columns.shape[0] != n_parts or n_texts < n_parts:
+            raise ValueError("objects: parts without a column or a text")
+        if text_at[0] != 0 or text_at[n_texts] > texts.shape[0]:
+            raise ValueError("objects: texts beyond the end")
+        for k in range(n_texts):
+            if text_at[k] > text_at[k + 1]:
+                raise ValueError("objects: a text that ends before it begins")
+        for k in range(n_parts):
+            if kinds[k] > IS_HEX or not -1 <= needs[k] < n_parts:
+                raise ValueError("objects: no such part")
+            size += n * (text_at[k + 1] - text_at[k] + LONGEST)
+            if kinds[k] == IS_TEXT:
+                for i in range(n):
+                    v = columns[k, i]
+                    if v == ABSENT_VALUE:
+                        if needs[k] != k:
+                            raise ValueError("objects: a text is absent")
+                    elif not 0 <= v < n_texts:
+                        raise ValueError("objects: a text beyond the end")
+                    else:
+                        size += text_at[v + 1] - text_at[v]
+        if len(self.text) < size + n + LONGEST:
+            self.text = bytearray(size + n + LONGEST)
+        o = self.text
+        before.ns = NO_TIME
+        with nogil:
+            for i in range(n):
+                for k in range(n_parts):
+                    if needs[k] >= 0 and columns[needs[k], i] == ABSENT_VALUE:
+                        continue
+                    o = put_text(o, texts, text_at, k)
+                    v = columns[k, i]
+                    if kinds[k] == IS_TEXT:
+                        o = put_text(o, texts, text_at, v)
+                    elif kinds[k] == IS_INTEGER:
+                        o = put_signed(o, v)
+                    elif kinds[k] == IS_MILLIS:
+                        o = put_double(o, v, &before)
+                    elif kinds[k] == IS_HEX:
+                        o = put_hex(o, v)
+                o[0] = c","
+                o += 1
+        return self.written(o)
+
+
+cdef inline uint8_t* put_text(
+    uint8_t* o, const uint8_t[::1] texts, const int64_t[::1] text_at, int64_t nth
+) noexcept nogil:
+    cdef int64_t n = text_at[nth + 1] - text_at[nth]
+    if n:
+        memcpy(o, &texts[text_at[nth]], n)
+    return o + n

@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from traceferry.exporters.json._numbers import NumberText
+from traceferry.exporters.json.objects import Objects
 from traceferry.files.output import Sink
 from traceferry.model import Array
 
@@ -121,6 +122,10 @@ class JsonWriter:
         """Writes an array of values, some at a time."""
         left = iter(rows)
         self._column(name, (orjson.dumps(piece)[1:-1] for piece in iter(lambda: list(islice(left, at_once)), [])))
+
+    def objects(self, name: str, parts: Iterable[Objects]) -> None:
+        """Writes an array of objects."""
+        self._column(name, (text for part in parts for text in part.texts(self._text)))
 
     def _column(self, name: str, texts: Iterable[bytes | memoryview]) -> None:
         with self.array(name):

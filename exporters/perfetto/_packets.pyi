@@ -32,6 +32,15 @@ def write_samples(
     stack: NDArray[np.int32],
     callstack_iid: NDArray[np.int32],
 ) -> None: ...
+def write_track_events(
+    out: OutputBuffer,
+    before: bytes,
+    between: bytes,
+    head: bytes,
+    ts: NDArray[np.int64],
+    nth: NDArray[np.int32],
+    bodies: list[bytes],
+) -> None: ...
 def write_task_states(
     out: OutputBuffer,
     sequence: int,

@@ -13,7 +13,7 @@ from cpython.long cimport PyLong_AsUnsignedLongLongMask
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from traceferry.exporters.perfetto._packets cimport put_integer, put_varint
+from traceferry.exporters.perfetto._packets cimport put_integer, put_varint, size_of
 from traceferry.exporters.perfetto cimport fields as pb
 
 cdef enum:
@@ -222,6 +222,44 @@ def write_samples(
             o[1] = p - 2
             out.n += p
     out.flush()
+
+
+def write_track_events(
+    OutputBuffer out not None, bytes before not None, bytes between not None, bytes head not None,
+    const int64_t[::1] ts, const int32_t[::1] nth, list bodies not None
+):
+    """Writes a packet for each row: the fields `before`, its time, the fields `between`, and an event of a track, which
+    is the fields `head` and those of one of the bodies (bytes). nth: which."""
+    cdef Py_ssize_t n = ts.shape[0]
+    cdef Py_ssize_t n_bodies = len(bodies)
+    cdef Py_ssize_t n_around = len(before) + len(between) + LONGEST
+    cdef bytes body
+    cdef uint8_t* o
+    cdef Py_ssize_t i, p, size, n_event
+    if nth.shape[0] != n:
+        raise ValueError("write_track_events: columns of different lengths")
+    for i in range(n):
+        if not 0 <= nth[i] < n_bodies:
+            raise ValueError("write_track_events: a body beyond the end")
+        body = bodies[nth[i]]
+        n_event = len(head) + len(body)
+        size = len(before) + 1 + size_of(ts[i]) + len(between) + 1 + size_of(n_event) + n_event
+        out.reserve(n_around + n_event)
+        o = out.data + out.n
+        p = put_integer(o, 0, pb.Trace_packet, size)
+        p = put_bytes(o, p, before)
+        p = put_integer(o, p, pb.TracePacket_timestamp, ts[i])
+        p = put_bytes(o, p, between)
+        p = put_integer(o, p, pb.TracePacket_track_event, n_event)
+        p = put_bytes(o, p, head)
+        p = put_bytes(o, p, body)
+        out.n += p
+    out.flush()
+
+
+cdef inline Py_ssize_t put_bytes(uint8_t* o, Py_ssize_t p, bytes data) noexcept:
+    memcpy(o + p, <const char*>data, len(data))
+    return p + len(data)
 
 
 def write_task_states(

@@ -127,8 +127,10 @@ def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
 def write_states(trace: Trace, thread: Thread, states: Table, thread_track: int, packets: Packets) -> None:
     for track in distinct(states["track"]).tolist():
         rows = states.take(states["track"] == track)
-        names = (trace.strings[value] for value in rows["value"].tolist())
-        packets.write_states(thread, thread_track, trace.strings[track], rows["ts"], names)
+        values = distinct(rows["value"])
+        names = [trace.strings[value] for value in values.tolist()]
+        state = np.searchsorted(values, rows["value"])
+        packets.write_states(thread, thread_track, trace.strings[track], rows["ts"], state, names)
 
 
 def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
 
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import OutputBuffer
+from traceferry.exporters.perfetto._packets import OutputBuffer, write_track_events
 from traceferry.files.output import Output
 from traceferry.model import Array, ClockKind, Process, Thread
 
@@ -20,6 +23,7 @@ INCREMENTAL, RELATIVE = 64, 65
 CLEARED = 1
 DESCRIPTORS = 1  # the sequence of what has no time; each series of events has one of its own, in order of time
 PIECE = 1 << 18
+AT_ONCE = 1 << 14  # events whose fields are in memory
 # trace_processor stops for a processor beyond (src/trace_processor/importers/common/cpu_tracker.h).
 MAX_CPUS = 4096
 
@@ -71,9 +75,11 @@ class Packets(OutputBuffer):
         """Writes events of one type and track; events: the other fields of each."""
         head = pb.TrackEvent(type=event_type, track_uuid=track)
         lead = pb.TracePacket(trusted_packet_sequence_id=sequence, timestamp_clock_id=self.clock)
-        for time, fields in zip(ts.tolist(), events, strict=True):
-            packet = pb.TracePacket(timestamp=time, track_event=head + fields)
-            self.out.write(pb.Trace(packet=lead + packet))
+        left = iter(events)
+        for begin in range(0, len(ts), AT_ONCE):
+            bodies = list(islice(left, AT_ONCE))
+            part = np.ascontiguousarray(ts[begin : begin + AT_ONCE], np.int64)
+            write_track_events(self, lead, b"", head, part, np.arange(len(part), dtype=np.int32), bodies)
 
     def write_at(self, ts: int, sequence: int, **fields: Value) -> None:
         """Writes a packet at a time on the trace's clock, whatever clock the sequence has."""
@@ -100,14 +106,18 @@ class Packets(OutputBuffer):
         descriptor = pb.ProcessDescriptor(pid=process.pid, process_name=process.name, **labels)
         return self.write_track(process=descriptor)
 
-    def write_states(self, thread: Thread, thread_track: int, name: str, ts: Array, states: Iterable[str]) -> None:
-        """Writes a track of states below the thread's, at least one. The last one holds until the thread's end: the
-        viewer takes an empty one for none."""
+    def write_states(
+        self, thread: Thread, thread_track: int, name: str, ts: Array, state: Array, states: Sequence[str]
+    ) -> None:
+        """Writes a track of states below the thread's, at least one. state: of each time, in `states`. The last one
+        holds until the thread's end: the viewer takes an empty one for none."""
         track = self.write_track(thread_track, name, state=b"")
-        sequence = self.sequence()
-        times = [*ts.tolist(), max(thread.end_ts, int(ts[-1]))]
-        for time, state in zip(times, (*states, ""), strict=True):
-            self.write_event(sequence, time, pb.TrackEventType.TYPE_STATE, track, pb.TrackEvent(name=state))
+        lead = pb.TracePacket(trusted_packet_sequence_id=self.sequence())
+        clock = pb.TracePacket(timestamp_clock_id=self.clock)
+        head = pb.TrackEvent(type=pb.TrackEventType.TYPE_STATE, track_uuid=track)
+        times = np.append(ts, max(thread.end_ts, int(ts[-1])))
+        bodies = [pb.TrackEvent(name=text) for text in (*states, "")]
+        write_track_events(self, lead, clock, head, times, np.append(state, len(states)).astype(np.int32), bodies)
 
     def begin(self, sequence: int, clock: int, defaults: bytes, entries: list[bytes]) -> None:
         """Gives a sequence its clock, INCREMENTAL or RELATIVE, and its defaults. The viewer marks each time at which a

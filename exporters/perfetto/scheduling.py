@@ -59,8 +59,8 @@ class Scheduling:
             return False
         if np.any((runs < 0) | (runs >= MAX_CPUS)):
             # TraceProcessor knows no scheduling without processors.
-            names = map(NAMES.__getitem__, scheduling["state"].tolist())
-            self._packets.write_states(thread, track, "Scheduling", scheduling["ts"], names)
+            names = [NAMES[state] for state in range(len(NAMES))]
+            self._packets.write_states(thread, track, "Scheduling", scheduling["ts"], scheduling["state"], names)
             return True
         self._write_task_states(thread, index, scheduling)
         return False
