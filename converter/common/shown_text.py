@@ -7,7 +7,8 @@ what stands beside it. JSON and converted files have names as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Sequence
 
 # Control characters (C0, DEL, C1), line and paragraph separators; what turns the direction of text (Unicode Standard
 # Annex 9) or is not seen (soft hyphen, zero widths, tags); surrogates, which stand for bytes that are not UTF-8.
@@ -15,6 +16,7 @@ _UNSHOWABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
+MARKS = ("Mn", "Me")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 # Python's names of files have the bytes 0x80 to 0xff that are not UTF-8 as these (PEP 383).
@@ -33,10 +35,23 @@ def encodable(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub(_escape, text)
 
 
+def without_unshowable(text: str, escape: Callable[[str], str]) -> str:
+    """Returns the text with what `escape` makes of each character that a reader could not see as it is."""
+    return _UNSHOWABLE.sub(lambda found: escape(found[0]), text)
+
+
+def width(text: str) -> int:
+    """Returns how many columns of a terminal the text takes: East Asian wide characters two, marks on others none
+    (Unicode Standard Annex 11)."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.category(c) in MARKS else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns the lines of a table. The last column, a name, is the only one that is not flush right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    lines = [[*(f"{cell:>{n}}" for cell, n in zip(row, widths, strict=False)), row[-1]] for row in rows]
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)][:-1]
+    lines = [[*(" " * (n - width(cell)) + cell for cell, n in zip(row, widths, strict=False)), row[-1]] for row in rows]
     return [f"  {'  '.join(line)}".rstrip() for line in lines]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -61,7 +62,10 @@ def _checked(path: str, found: str) -> Engine:
             [path, "--version"], capture_output=True, text=True, timeout=ANSWERS_WITHIN_S, check=False
         )
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} ({found}): cannot be run: {getattr(error, 'strerror', '') or error}") from None
+        why = getattr(error, "strerror", "") or str(error)
+        if getattr(error, "errno", 0) == errno.ENOEXEC:
+            why += " (incomplete, or built for another machine)"
+        raise UsageError(f"{path} ({found}): cannot be run: {why}") from None
     except subprocess.TimeoutExpired:
         raise UsageError(f"{path} ({found}): does not tell its version within {ANSWERS_WITHIN_S:.0f} s") from None
     match = VERSION.search(done.stdout)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
+from traceferry.common.errors import FormatError
 from traceferry.model import Array
 
 # CellsBatch.CellType
 NULL, INTEGER, FLOAT, STRING, BLOB = 1, 2, 3, 4, 5
+# Of an answer, in bytes as the engine sends it: what is more is kept in a file.
+KEPT_IN_MEMORY = 32 << 20
+LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -81,30 +86,121 @@ class Answer:
         return [column.name for column in self.columns]
 
 
-def answer_of(names: Sequence[str], batches: Iterable[Any]) -> Answer:
-    """Makes columns of CellsBatch messages, whose cells go row by row. A batch has whole rows."""
-    parts = [_columns(len(names), batch) for batch in batches if len(names) and len(batch.cells)]
-    return Answer(tuple(_joined(name, [part[nth] for part in parts]) for nth, name in enumerate(names)))
+@dataclass(frozen=True)
+class Batch:
+    """Whole rows of an answer, as they are sent.
+
+    n_columns: of a row; kinds: uint8, the type of each cell, row by row; integers: int64; floats: float64; text: uint8,
+    UTF-8 with a zero behind each text; blobs. The values of each type stand in the order of their cells.
+    """
+
+    n_columns: int
+    kinds: Array
+    integers: Array
+    floats: Array
+    text: Array
+    blobs: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.kinds) // self.n_columns
+
+    def places(self) -> Array:
+        """int64: of each cell, which value of its type it has."""
+        place = np.zeros(len(self.kinds), np.int64)
+        for kind in (INTEGER, FLOAT, STRING, BLOB):
+            is_kind = self.kinds == kind
+            place[is_kind] = np.arange(int(is_kind.sum()))
+        return place
+
+    def columns(self, names: Sequence[str]) -> list[Column]:
+        """Returns the rows by columns, which get these names."""
+        place, n = self.places(), self.n_columns
+        strings = self.text.tobytes().decode().split("\0")[:-1]
+        found = []
+        for nth, name in enumerate(names):
+            of, at = self.kinds[nth::n], place[nth::n]
+            texts = [strings[i] for i in at[of == STRING].tolist()]
+            blobs = [self.blobs[i] for i in at[of == BLOB].tolist()]
+            found.append(Column(name, of, self.integers[at[of == INTEGER]], self.floats[at[of == FLOAT]], texts, blobs))
+        return found
 
 
-def _columns(n: int, batch: Any) -> list[Column]:
-    kinds = np.array(batch.cells, np.uint8)
-    place = np.zeros(len(kinds), np.int64)
-    for kind in (INTEGER, FLOAT, STRING, BLOB):
-        is_kind = kinds == kind
-        place[is_kind] = np.arange(int(is_kind.sum()))
-    integers, floats = np.array(batch.varint_cells, np.int64), np.array(batch.float64_cells, np.float64)
-    strings = batch.string_cells.split("\0")[:-1]
-    found = []
-    for nth in range(n):
-        of, at = kinds[nth::n], place[nth::n]
-        texts = [strings[i] for i in at[of == STRING].tolist()]
-        blobs = [bytes(batch.blob_cells[i]) for i in at[of == BLOB].tolist()]
-        found.append(Column("", of, integers[at[of == INTEGER]], floats[at[of == FLOAT]], texts, blobs))
-    return found
+def batch_of(n_columns: int, message: Any) -> Batch:
+    """Decodes a CellsBatch message. Raises FormatError where it has no whole rows, or not the values of its cells."""
+    kinds = np.array(message.cells, np.uint8)
+    integers, floats = np.array(message.varint_cells, np.int64), np.array(message.float64_cells, np.float64)
+    text, blobs = _utf8(message.string_cells), list(message.blob_cells)
+    n_texts = int(np.count_nonzero(text == 0))
+    held = (integers, floats, range(n_texts), blobs)
+    counted = np.bincount(kinds, minlength=BLOB + 1)
+    is_sound = counted[NULL:].sum() == len(kinds) and (len(text) == 0 or text[-1] == 0)
+    if not is_sound or counted[INTEGER:].tolist() != [len(values) for values in held]:
+        raise FormatError("an answer has other values than its cells say")
+    if len(kinds) % n_columns if n_columns else len(kinds):
+        raise FormatError(f"an answer of {n_columns} columns has {len(kinds)} cells")
+    return Batch(n_columns, kinds, integers, floats, text, blobs)
 
 
-def _joined(name: str, parts: Sequence[Column]) -> Column:
+def _utf8(data: bytes) -> Array:
+    """Returns the bytes with U+FFFD in place of what is not UTF-8: names in traces may be any bytes."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        data = data.decode("utf-8", "replace").encode()
+    return np.frombuffer(data, np.uint8)
+
+
+class Rows:
+    """The rows of a statement, of any number: what is more than KEPT_IN_MEMORY is kept in a file.
+
+    names: of the columns; kinds: of each column, which types its cells have; n_rows.
+    """
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.names: list[str] = list(names)
+        self.kinds: list[set[int]] = [set() for _ in self.names]
+        self.n_rows = 0
+        self._batches: list[Batch] = []
+        self._n_bytes = 0
+        self._file: Any = None
+
+    def add(self, message: Any, n_bytes: int) -> None:
+        """Adds a CellsBatch message of that size. Raises FormatError."""
+        if not message.cells:
+            return
+        batch = batch_of(len(self.names), message)
+        self.n_rows += len(batch)
+        for nth, seen in enumerate(self.kinds):
+            seen.update(np.flatnonzero(np.bincount(batch.kinds[nth :: batch.n_columns])).tolist())
+        self._n_bytes += n_bytes
+        if self._n_bytes <= KEPT_IN_MEMORY:
+            self._batches.append(batch)
+            return
+        self._file = self._file or TemporaryFile()  # noqa: SIM115 - goes with this object
+        data = message.SerializeToString()
+        self._file.write(len(data).to_bytes(LENGTH_BYTES, "little") + data)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yields the rows in their order; again each time."""
+        yield from self._batches
+        if self._file is None:
+            return
+        from traceferry.trace_processor.protocol import messages
+
+        self._file.seek(0)
+        while head := self._file.read(LENGTH_BYTES):
+            data = self._file.read(int.from_bytes(head, "little"))
+            yield batch_of(len(self.names), messages()["CellsBatch"].FromString(data))
+
+    def answer(self) -> Answer:
+        """Returns all of them by columns, in memory."""
+        parts = [batch.columns(self.names) for batch in self.batches()]
+        return Answer(tuple(_joined(name, [part[nth] for part in parts]) for nth, name in enumerate(self.names)))
+
+
+def _joined(name: str, parts: Iterable[Column]) -> Column:
+    parts = list(parts)
+
     def of(key: str, dtype: type[np.generic]) -> Array:
         return np.concatenate([np.zeros(0, dtype), *(getattr(part, key) for part in parts)])
 

@@ -7,24 +7,27 @@ TraceProcessorRpc messages, each a field 1 of TraceProcessorRpcStream: perfetto'
 
 from __future__ import annotations
 
+import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
-from typing import Any
 
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.trace_processor.engine import Engine
-from traceferry.trace_processor.results import Answer, answer_of
+from traceferry.trace_processor.protocol import messages
+from traceferry.trace_processor.results import Answer, Rows
 
 FRAME_TAG = 0x0A
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 ENDS_WITHIN_S = 5.0
 # Of what the engine has said before it ended.
 SHOWN_BYTES = 4096
+NO_ANSWER = "its answer is no TraceProcessorRpc"
 PACKAGE = "traceferry"
 MODULES = ("functions", "threads", "markers", "allocations")
 
@@ -53,13 +56,15 @@ class Session:
         self._said = TemporaryFile()  # noqa: SIM115 - close() closes it
         self._child = subprocess.Popen(
             [engine.path, "server", "stdio", *package_options(packages), self._path],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, preexec_fn=_end_with_parent(),
         )  # fmt: skip
 
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if error is not None:  # it may be busy with what nobody waits for any more
+            self._child.kill()
         self.close()
 
     def close(self) -> None:
@@ -77,25 +82,37 @@ class Session:
 
     def query(self, sql: str) -> Answer:
         """Runs statements, which end with `;`, and returns the answer of the last one. Raises SqlError."""
+        return self.rows(sql).answer()
+
+    def rows(self, sql: str) -> Rows:
+        """Runs statements like `query`; the rows of the last one may be more than fit into memory."""
         stream = messages()["TraceProcessorRpcStream"]()
         request = stream.msg.add()
         request.request = request.TPM_QUERY_STREAMING
         request.query_args.sql_query = sql
         self._write(stream.SerializeToString())
-        names: list[str] = []
-        batches: list[Any] = []
+        rows = Rows()
         while True:
+            data = self._read_frame()
             answer = messages()["TraceProcessorRpc"]()
-            answer.ParseFromString(self._read_frame())
+            try:
+                answer.ParseFromString(data)
+            except ValueError:  # protobuf's DecodeError
+                raise self._ended(NO_ANSWER) from None
             if answer.HasField("fatal_error") or answer.HasField("invalid_request"):
                 raise self._ended(answer.fatal_error or "the request is unknown to this version")
             result = answer.query_result
-            names = names or list(result.column_names)
-            batches += result.batch
+            if result.column_names and not rows.names:
+                rows = Rows([name.decode("utf-8", "replace") for name in result.column_names])
             if result.error:
-                raise SqlError("the statement cannot be run", result.error.rstrip().split("\n"))
-            if batches and batches[-1].is_last_batch:
-                return answer_of(names, batches)
+                raise SqlError("the statement cannot be run", _lines(result.error))
+            try:
+                for batch in result.batch:
+                    rows.add(batch, len(data))
+            except FormatError as error:
+                raise self._ended(error.message) from None
+            if any(batch.is_last_batch for batch in result.batch):
+                return rows
 
     def include_own(self) -> None:
         """Makes the views of the package `traceferry` known."""
@@ -112,7 +129,7 @@ class Session:
     def _read_frame(self) -> bytes:
         """Reads the tag of field 1, a varint length, and the message."""
         if self._read(1)[0] != FRAME_TAG:
-            raise self._ended("its answer is no TraceProcessorRpc")
+            raise self._ended(NO_ANSWER)
         length = shift = 0
         while True:
             byte = self._read(1)[0]
@@ -155,21 +172,16 @@ def package_options(packages: Sequence[str]) -> list[str]:
     return [word for package in (own, *packages) for word in ("--add-sql-package", package)]
 
 
-@cache
-def messages() -> dict[str, Any]:
-    """Returns the message types of the protocol by name. Raises UsageError without the packages that know them."""
-    try:
-        from google.protobuf import descriptor_pb2, message_factory
-        from google.protobuf.descriptor_pool import DescriptorPool
+def _end_with_parent() -> Callable[[], None] | None:
+    """Returns what makes a new process end when this one is killed; None where only the end of its input does: an
+    engine that is busy with a statement does not look at that."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
 
-        descriptor = resources.files("perfetto.trace_processor") / "trace_processor.descriptor"
-        files = descriptor_pb2.FileDescriptorSet.FromString(descriptor.read_bytes())
-    except (ImportError, OSError):
-        raise UsageError("this needs the packages perfetto and protobuf: pip install 'traceferry[perfetto]'") from None
-    pool = DescriptorPool()
-    for file in files.file:
-        pool.Add(file)
-    names = "TraceProcessorRpcStream", "TraceProcessorRpc"
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"perfetto.protos.{name}")) for name in names
-    }
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _lines(error: bytes) -> list[str]:
+    return error.decode("utf-8", "replace").rstrip().split("\n")

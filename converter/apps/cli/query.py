@@ -20,13 +20,13 @@ from traceferry.common.shown_text import shown
 
 if TYPE_CHECKING:
     from traceferry.trace_processor.engine import Engine
-    from traceferry.trace_processor.results import Answer
+    from traceferry.trace_processor.results import Rows
     from traceferry.trace_processor.session import Session
 
 # Tables and views of the package that every session has begin so.
 OWN = "traceferry_"
-# The statements of SQLite that open files; comments and spaces may stand before them.
-OPENS_FILES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|;)*(attach|detach|vacuum)\b", re.IGNORECASE | re.DOTALL)
+# Spaces, comments and empty statements.
+BLANK = re.compile(r"(?:\s|;|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
 # The importer that reads through trace_processor.
 ENGINES = "perfetto"
 # Options that choose a part of a recording, with their values where they are not given.
@@ -65,9 +65,14 @@ def add_to(query: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from traceferry.apps.cli import query_rows
     from traceferry.trace_processor.engine import find_engine
-    from traceferry.trace_processor.session import Session, messages
+    from traceferry.trace_processor.file_access import refuse_file_access, refuse_files_of
+    from traceferry.trace_processor.protocol import messages
+    from traceferry.trace_processor.session import Session
 
     arguments.inputs, sql = _inputs_and_sql(arguments)
+    refuse_file_access(sql or "")
+    for package in arguments.package:
+        refuse_files_of(package)
     write = query_rows.writer_for(arguments.output, as_json=arguments.json, as_csv=arguments.csv)
     engine = find_engine(arguments.trace_processor, arguments.download)
     messages()  # refuses where its packages are not installed, before anything is converted
@@ -75,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         if sql is None:
             return _open_shell(engine, path, arguments.package)
         with Session(engine, path, arguments.package) as session:
-            answers = _answers(session, sql, each=write.takes_all)
-    write(answers)
+            results = _results(session, sql, each=write.takes_all)
+    write(results)
     return options.DONE
 
 
@@ -142,24 +147,26 @@ def _is_read_by_engine(arguments: argparse.Namespace) -> bool:
     return not is_known and not chosen and arguments.inputs[0] != "-"
 
 
-def _answers(session: Session, sql: str, each: bool) -> list[Answer]:
-    """Returns the answers of all statements, or the last one's only."""
-    for statement in _statements(sql):
-        if match := OPENS_FILES.match(statement):
-            raise UsageError(f"{match[1].upper()} opens files, which SQL may not: load what you need as a recording")
+def _results(session: Session, sql: str, each: bool) -> list[Rows]:
+    """Returns the rows of all statements, or the last one's only."""
     if OWN in sql.lower():
         session.include_own()
-    return [session.query(part) for part in (_statements(sql) if each else [sql])]
+    parts = list(_statements(sql))
+    if not parts:
+        raise UsageError("the SQL has no statement")
+    return [session.rows(part) for part in (parts if each else [sql])]
 
 
 def _statements(sql: str) -> Iterator[str]:
-    """Yields the statements, each with as many line breaks before it as there are in the text: errors name lines."""
+    """Yields the statements that are more than a comment, each with as many line breaks before it as there are in the
+    text: errors name lines."""
     start = 0
     for at, character in enumerate(sql):
         if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):
-            yield "\n" * sql.count("\n", 0, start) + sql[start : at + 1]
+            if BLANK.fullmatch(sql, start, at + 1) is None:
+                yield "\n" * sql.count("\n", 0, start) + sql[start : at + 1]
             start = at + 1
-    if sql[start:].strip():
+    if BLANK.fullmatch(sql, start) is None:
         yield "\n" * sql.count("\n", 0, start) + sql[start:]
 
 

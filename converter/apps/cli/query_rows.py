@@ -3,76 +3,120 @@
 from __future__ import annotations
 
 import base64
-import csv
-import io
+import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceferry.common.errors import UsageError
-from traceferry.common.shown_text import aligned, shown
+from traceferry.common.shown_text import aligned, shown, without_unshowable
 from traceferry.files.output import Output, open_output
 
 if TYPE_CHECKING:
-    from traceferry.trace_processor.results import Answer
+    from traceferry.trace_processor.results import Batch, Rows
 
 MOST_ROWS = 1000
 ROWS_AT_ONCE = 1 << 14
 
 
 class Writer(NamedTuple):
-    """takes_all: the answers of all statements are written, not the last one's only."""
+    """takes_all: the rows of all statements are written, not the last one's only."""
 
     path: str
-    write: Callable[[Sequence[Answer], Output], None]
+    write: Callable[[Sequence[Rows], Output], None]
     takes_all: bool = False
 
-    def __call__(self, answers: Sequence[Answer]) -> None:
+    def __call__(self, results: Sequence[Rows]) -> None:
         with open_output(self.path) as out:
-            self.write(answers, out)
+            self.write(results, out)
 
 
 def writer_for(path: str | None, *, as_json: bool, as_csv: bool) -> Writer:
     """Returns what writes the rows: by the output's suffix; on standard output by the options, else a table for a
     terminal and CSV for others. Raises UsageError."""
     if path is None or path == "-":
-        if as_json:
-            return Writer("-", _write_json, takes_all=True)
-        return Writer("-", _write_csv if as_csv or not sys.stdout.isatty() else _write_table)
+        if as_json and as_csv:
+            raise UsageError("--json and --csv are two ways to print the rows: give one")
+        write = _write_json if as_json else _write_csv
+        if sys.stdout.isatty():
+            write = _for_eyes(write) if as_json or as_csv else _write_table
+        return Writer("-", write, takes_all=as_json)
     if as_json or as_csv:
         raise UsageError("--json and --csv are for standard output; -o chooses by its suffix")
     plain = path.removesuffix(".gz")
     by_suffix = next((write for suffix, write in BY_SUFFIX.items() if plain.endswith(suffix)), None)
     if by_suffix is None:
         raise UsageError(f"{path}: rows are not written with this suffix; known: {', '.join(BY_SUFFIX)}")
+    if by_suffix is _write_parquet and path != plain:
+        raise UsageError(f"{path}: Parquet is compressed by itself, and not read as .gz")
     return Writer(path, by_suffix, takes_all=by_suffix is _write_json)
 
 
-def _last(answers: Sequence[Answer]) -> list[tuple[str, list[Any]]]:
-    """Returns the columns of the last answer, (name, values); blobs are base64."""
-    if not answers:
-        return []
-    return [(column.name, _printable(column.values())) for column in answers[-1].columns]
+def _for_eyes(write: Callable[[Sequence[Rows], Output], None]) -> Callable[[Sequence[Rows], Output], None]:
+    """Lets nothing through that a terminal would take for a command."""
+
+    def write_shown(results: Sequence[Rows], out: Output) -> None:
+        passed = Output(_Shown(out), gzip=False)
+        write(results, passed)
+        passed.finish()
+
+    return write_shown
+
+
+class _Shown:
+    """Escapes what cannot be seen, as JSON does; pieces end where they may, so that a character may be in two."""
+
+    def __init__(self, out: Output) -> None:
+        self._out, self._left = out, b""
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        data = self._left + bytes(data)
+        end = data.rfind(b"\n") + 1
+        self._left = data[end:]
+        text = data[:end].decode("utf-8", "replace")
+        lines = (without_unshowable(line, lambda character: json.dumps(character)[1:-1]) for line in text.split("\n"))
+        self._out.write("\n".join(lines).encode())
+
+
+# ---------------------------------------------------------------- rows of Python's values
+
+
+def _values(rows: Rows) -> Iterator[tuple[Any, ...]]:
+    """Yields the rows; blobs are base64."""
+    for batch in rows.batches():
+        columns = [_printable(column.values()) for column in batch.columns(rows.names)]
+        yield from zip(*columns, strict=True)
 
 
 def _printable(values: list[Any]) -> list[Any]:
     return [base64.b64encode(v).decode() if isinstance(v, bytes) else v for v in values]
 
 
-def _rows(columns: Sequence[tuple[str, list[Any]]]) -> Iterable[tuple[Any, ...]]:
-    return zip(*(values for _, values in columns), strict=True)
+def _chunks(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    left = iter(rows)
+    while chunk := list(islice(left, ROWS_AT_ONCE)):
+        yield chunk
 
 
-def _write_table(answers: Sequence[Answer], out: Output) -> None:
-    columns = _last(answers)
-    if not columns:
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Returns names of which no two are equal: the second `a` is `a_1`."""
+    found: dict[str, None] = {}
+    for name in names:
+        left = (f"{name}_{nth}" for nth in range(1, len(names) + 1))
+        found[name if name not in found else next(one for one in left if one not in found and one not in names)] = None
+    return list(found)
+
+
+def _write_table(results: Sequence[Rows], out: Output) -> None:
+    if not results or not results[-1].names:
         return
-    n_rows = len(columns[0][1])
-    cells = [[name for name, _ in columns], *(map(_cell, row) for row in islice(_rows(columns), MOST_ROWS))]
-    lines = [line.strip("\n") for line in aligned([list(row) for row in cells])]
-    if n_rows > MOST_ROWS:
-        lines.append(f"and {n_rows - MOST_ROWS} rows more: --csv or -o OUT has all")
+    rows = results[-1]
+    cells = [[shown(name) for name in rows.names]]
+    cells += [list(map(_cell, row)) for row in islice(_values(rows), MOST_ROWS)]
+    lines = aligned(cells)
+    if rows.n_rows > MOST_ROWS:
+        lines.append(f"and {rows.n_rows - MOST_ROWS} rows more: --csv or -o OUT has all")
     out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
 
 
@@ -80,57 +124,107 @@ def _cell(value: Any) -> str:
     return "" if value is None else shown(str(value))
 
 
-def _write_csv(answers: Sequence[Answer], out: Output) -> None:
-    columns = _last(answers)
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    if columns:
-        rows.writerow([name for name, _ in columns])
-    left = iter(_rows(columns))
-    while True:
-        before = text.tell()
-        rows.writerows(islice(left, ROWS_AT_ONCE))
-        if text.tell() == before:
-            break
-        out.write(text.getvalue().encode("utf-8", "replace"))
-        text.seek(0)
-        text.truncate()
-    out.write(text.getvalue().encode("utf-8", "replace"))
+def _write_csv(results: Sequence[Rows], out: Output) -> None:
+    if not results or not results[-1].names:
+        return
+    import numpy as np
+
+    from traceferry.trace_processor import _csv
+
+    rows = results[-1]
+    none, text = np.zeros(0), "".join(f"{name}\0" for name in rows.names).encode("utf-8", "replace")
+    head = np.full(len(rows.names), 4, np.uint8)
+    out.write(_csv.rows(len(head), head, none.astype(np.int64), none, np.frombuffer(text, np.uint8), []))
+    for batch in rows.batches():
+        blobs = [base64.b64encode(blob) for blob in batch.blobs]
+        out.write(_csv.rows(batch.n_columns, batch.kinds, batch.integers, batch.floats, batch.text, blobs))
 
 
-def _write_json(answers: Sequence[Answer], out: Output) -> None:
+def _write_json(results: Sequence[Rows], out: Output) -> None:
     import orjson
 
-    results = []
-    for answer in answers:
-        columns = _last([answer])
-        results.append({"columns": [name for name, _ in columns], "rows": list(_rows(columns))})
-    out.write(orjson.dumps(results, option=orjson.OPT_APPEND_NEWLINE))
+    out.write(b"[")
+    for nth, rows in enumerate(results):
+        out.write(b'%s{"columns":%s,"rows":[' % (b"," if nth else b"", orjson.dumps(rows.names)))
+        for n_chunks, chunk in enumerate(_chunks(_values(rows))):
+            out.write(b"," if n_chunks else b"")
+            out.write(orjson.dumps(chunk)[1:-1])
+        out.write(b"]}")
+    out.write(b"]\n")
 
 
-def _write_json_lines(answers: Sequence[Answer], out: Output) -> None:
+def _write_json_lines(results: Sequence[Rows], out: Output) -> None:
     import orjson
 
-    columns = _last(answers)
-    names = [name for name, _ in columns]
-    for row in _rows(columns):
+    names = _distinct(results[-1].names) if results else []
+    for row in _values(results[-1]) if results else ():
         out.write(orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE))
 
 
-def _write_parquet(answers: Sequence[Answer], out: Output) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install 'traceferry[fleet]'") from None
-    columns = answers[-1].columns if answers else ()
-    try:
-        table = pyarrow.table({column.name: column.values() for column in columns})
-    except pyarrow.ArrowException as error:
-        raise UsageError(f"a column holds values of several types, which Parquet cannot: {error}") from None
-    sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(table, sink)
-    out.write(sink.getvalue())
+# ---------------------------------------------------------------- Parquet
+
+
+def _write_parquet(results: Sequence[Rows], out: Output) -> None:
+    from traceferry.trace_processor.arrow import arrays_of, schema_of, use_arrow
+
+    use_arrow()
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = results[-1] if results else None
+    if rows is None or not rows.names:
+        raise UsageError("the last statement has no columns, which Parquet cannot hold")
+    schema = schema_of(_distinct(rows.names), rows)
+    with pyarrow.parquet.ParquetWriter(_File(out), schema) as writer:
+        for group in _groups(rows.batches()):
+            parts = [pyarrow.record_batch(arrays_of(batch, schema), schema=schema) for batch in group]
+            writer.write_table(pyarrow.Table.from_batches(parts, schema))
+
+
+def _groups(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
+    """Yields what is written as one group of rows."""
+    group: list[Batch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(map(len, group)) >= ROWS_OF_GROUP:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+ROWS_OF_GROUP = 1 << 20
+
+
+class _File:
+    """An output as what pyarrow takes for a file."""
+
+    closed = False
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    def write(self, data: Any) -> int:
+        self._out.write(memoryview(data))
+        return len(data)
+
+    def tell(self) -> int:
+        return self._out.n_bytes
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
 
 
 BY_SUFFIX = {".csv": _write_csv, ".json": _write_json, ".jsonl": _write_json_lines, ".parquet": _write_parquet}
