@@ -28,6 +28,8 @@ REFUSED_SQL = [
     "-- x'\rATTACH 'FILE' AS n; -- '\nSELECT 1",
     "PRAGMA writable_schema = 1; INSERT INTO sqlite_schema VALUES ('view', 'v', 'v', 0, 'CREATE VIEW v AS SELECT 1')",
     "SELECT run_metric('android/x.sql', 'a', '; ATT' || 'ACH ''FILE'' AS n')",
+    "SELECT create_function('f()', 'INT', 'ATTACH ''FILE'' AS n'); SELECT f()",
+    "SELECT import('a.b; ATTACH ''FILE'' AS n; CREATE TABLE n.t(a)')",
     "SELECT import('a.b; ATT' || 'ACH ''FILE'' AS n')",
     "SELECT export_json('FILE')",
     "SELECT __intrinsic_file_write('FILE', x'00')",
@@ -103,5 +105,12 @@ def test_words_are_refused_but_in_texts_and_comments(word: str) -> None:
     for sql in (f"SELECT {word}", f"SELECT 'a', {word.upper()}", f"'x' \"{word}\"", f"--\n{word}", f"/**/{word}"):
         with pytest.raises(UsageError, match="is refused"):
             refuse_file_access(sql)
+    with pytest.raises(UsageError, match="is refused"):
+        refuse_file_access(f"SELECT import('a; {word} b')")
     for sql in (f"SELECT '{word}'", f"-- {word}\nSELECT 1", f"/* {word} */ SELECT 1", f"SELECT x{word}", f"'''{word}'"):
         refuse_file_access(sql)
+
+
+def test_functions_of_text_that_is_certain(query: Run, trace: Path) -> None:
+    sql = "SELECT create_function('f(x INT)', 'INT', 'SELECT $x + 1'); SELECT import('slices.with_context'); SELECT f(2) AS n"
+    assert query(trace, sql) == [{"n": "3"}]

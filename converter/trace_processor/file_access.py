@@ -36,23 +36,31 @@ REFUSED = {
 WORD = re.compile(rf"\b({'|'.join(REFUSED)})\b", re.IGNORECASE | re.ASCII)
 # Where texts and comments end is not certain with these: a $variable(...) holds anything up to its bracket, as do names
 # in brackets and backticks.
-UNCERTAIN = re.compile("[$\\[`\0]|\r(?!\n)")
-TEXTS = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-QUOTED = re.compile(r'"(?:[^"]|"")*"')
+UNCERTAIN = re.compile("\\$[^\\s()]*\\(|[\\[`\0]|\r(?!\n)")
+# What is text for certain may be run: it is looked at, too.
+TEXT = "'(?:[^']|'')*'"
+RUN_TEXT = rf"\b(?:create_function|create_view_function|import)\s*\(\s*{TEXT}(?:\s*,\s*{TEXT})*\s*\)"
+PARTS = re.compile(
+    rf"""(?P<run>{RUN_TEXT})|(?P<name>"(?:[^"]|"")*")|{TEXT}|--[^\n]*|/\*.*?(?:\*/|\Z)""",
+    re.DOTALL | re.IGNORECASE | re.ASCII,
+)
 
 
 def refuse_file_access(sql: str, where: str = "") -> None:
     """Raises UsageError if the SQL has one of the words that lead to files, but in texts and comments."""
     if not WORD.search(sql):
         return
-    if UNCERTAIN.search(sql):
-        left = sql
-    else:
-        # A name in quotes is kept, without quotes of texts in it.
-        kept = re.compile(f"{QUOTED.pattern}|{TEXTS.pattern}", re.DOTALL)
-        left = kept.sub(lambda found: found[0].replace("'", " ") if found[0][0] == '"' else " ", sql)
+    left = sql if UNCERTAIN.search(sql) else PARTS.sub(_what_counts, sql)
     if found := WORD.search(left):
         raise UsageError(f"{where}{found[1].upper()} is refused: {REFUSED[found[1].lower()]}")
+
+
+def _what_counts(part: re.Match[str]) -> str:
+    if part["name"]:
+        return part[0]
+    if part["run"] and len(WORD.findall(part[0])) > 1:
+        return part[0]
+    return " "
 
 
 def refuse_files_of(package: str) -> None:

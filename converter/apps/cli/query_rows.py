@@ -20,11 +20,14 @@ MOST_ROWS = 1000
 ROWS_AT_ONCE = 1 << 14
 
 
+WriteRows = Callable[[Sequence["Rows"], Output], None]
+
+
 class Writer(NamedTuple):
     """takes_all: the rows of all statements are written, not the last one's only."""
 
     path: str
-    write: Callable[[Sequence[Rows], Output], None]
+    write: WriteRows
     takes_all: bool = False
 
     def __call__(self, results: Sequence[Rows]) -> None:
@@ -38,7 +41,7 @@ def writer_for(path: str | None, *, as_json: bool, as_csv: bool) -> Writer:
     if path is None or path == "-":
         if as_json and as_csv:
             raise UsageError("--json and --csv are two ways to print the rows: give one")
-        write = _write_json if as_json else _write_csv
+        write: WriteRows = _write_json if as_json else _write_csv
         if sys.stdout.isatty():
             write = _for_eyes(write) if as_json or as_csv else _write_table
         return Writer("-", write, takes_all=as_json)
@@ -53,7 +56,7 @@ def writer_for(path: str | None, *, as_json: bool, as_csv: bool) -> Writer:
     return Writer(path, by_suffix, takes_all=by_suffix is _write_json)
 
 
-def _for_eyes(write: Callable[[Sequence[Rows], Output], None]) -> Callable[[Sequence[Rows], Output], None]:
+def _for_eyes(write: WriteRows) -> WriteRows:
     """Lets nothing through that a terminal would take for a command."""
 
     def write_shown(results: Sequence[Rows], out: Output) -> None:
