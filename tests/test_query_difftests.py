@@ -1,4 +1,4 @@
-"""Perfetto's own test cases: `query` prints the answers that they expect, in CSV, of all that this engine answers so."""
+"""Perfetto's own test cases: `query` prints the answers that they expect, in CSV, of those that this engine answers."""
 
 import csv
 import io

@@ -112,5 +112,6 @@ def test_words_are_refused_but_in_texts_and_comments(word: str) -> None:
 
 
 def test_functions_of_text_that_is_certain(query: Run, trace: Path) -> None:
-    sql = "SELECT create_function('f(x INT)', 'INT', 'SELECT $x + 1'); SELECT import('slices.with_context'); SELECT f(2) AS n"
+    sql = "SELECT create_function('f(x INT)', 'INT', 'SELECT $x + 1'); SELECT import('slices.with_context');"
+    sql += "SELECT f(2) AS n"
     assert query(trace, sql) == [{"n": "3"}]
