@@ -1,6 +1,16 @@
-"""Where the values of JSON text begin and end, without parsing them: brackets and quotes are matched, nothing else."""
+"""Where the values of JSON text begin and end, without parsing them: brackets and quotes are matched, nothing else. And
+lists of numbers as arrays."""
 
-from libc.string cimport memchr
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.math cimport NAN
+from libc.stdint cimport int64_t
+from libc.string cimport memchr, memcmp, memcpy
+
+import numpy as np
+
+
+cdef extern from "Python.h":
+    double PyOS_string_to_double(const char* text, char** stop, void* overflow_exception) except? -1.0
 
 cdef enum:
     MAX_DEPTH = 128
@@ -13,6 +23,21 @@ cdef unsigned char[256] ENDS_SCALAR
 for _c in range(256):
     IS_MARK[_c] = chr(_c) in '"[]{}'
     ENDS_SCALAR[_c] = chr(_c) in ',:[]{}" \t\r\n'
+
+# Of fewer digits every number is an int64, and of a mantissa below 2**53 every float64 is exact.
+cdef enum:
+    MAX_DIGITS = 18
+    MAX_EXPONENT = 22
+    COLUMN_DEPTH = 2
+    OTHER = 0
+    WHOLE = 1
+    REAL = 2
+
+cdef int64_t MAX_MANTISSA = 1 << 53
+cdef double MAX_REAL = float(np.finfo(np.float64).max)
+cdef double[MAX_EXPONENT + 1] POWER
+for _c in range(MAX_EXPONENT + 1):
+    POWER[_c] = float(f"1e{_c}")
 
 MEANINGS = {CUT: "the JSON text ends too early", TOO_DEEP: f"values are nested more than {MAX_DEPTH} levels deep",
             UNEXPECTED: "this is no JSON text"}
@@ -172,3 +197,188 @@ cdef list parts(const unsigned char[::1] data, Py_ssize_t i, unsigned char openi
         if i >= text.size or text.at[i] != 44:
             raise JsonError(MEANINGS[CUT if i >= text.size else UNEXPECTED], i, found)
         i += 1
+
+
+def without_columns(const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end, left_out):
+    """Returns (the text of the object of objects at `begin`, whose lists of numbers and members left out are null; (key of the outer object,
+    key of the inner one, numbers) of each of these lists). The keys, also those that are left out, are text with its quotes; numbers are int64, or
+    float64 where some are null, which is NaN, or have fractions. What is no number but null, true, or false is not
+    taken out, so that a parser sees it; the caller has found out that brackets match."""
+    cdef Text text = opened(data[:end])
+    cdef Py_ssize_t i = begin
+    cdef Py_ssize_t kept = begin  # from where on the text is not copied yet
+    cdef Py_ssize_t size = 0
+    cdef int depth = 0
+    cdef Py_ssize_t stop
+    cdef unsigned char c
+    cdef Py_ssize_t[COLUMN_DEPTH] key_begin
+    cdef Py_ssize_t[COLUMN_DEPTH] key_end
+    key_begin[0] = key_begin[1] = key_end[0] = key_end[1] = begin
+    # A null is longer than a list of one number may be.
+    cdef char* rest = <char*> PyMem_Malloc(2 * (end - begin) + 8)
+    if rest == NULL:
+        raise MemoryError
+    found = []
+    try:
+        while i < end:
+            c = text.at[i]
+            if not IS_MARK[c]:
+                i += 1
+            elif c == 34:
+                stop = string(&text, i)
+                if stop < 0:
+                    break
+                if 0 < depth <= COLUMN_DEPTH:
+                    key_begin[depth - 1], key_end[depth - 1] = i, stop
+                i = stop
+                if depth == 1 and left_out and text.at[key_begin[0]:stop] in left_out:
+                    i = blank(&text, i)
+                    if i < end and text.at[i] == 58:
+                        i = blank(&text, i + 1)
+                        stop = value(&text, i)
+                        if stop < 0:
+                            break
+                        memcpy(rest + size, text.at + kept, i - kept)
+                        size += i - kept
+                        memcpy(rest + size, b"null", 4)
+                        size += 4
+                        i = kept = stop
+            elif c == 91 and depth == COLUMN_DEPTH:
+                numbers, stop = list_of_numbers(&text, i)
+                if numbers is None:
+                    depth += 1
+                    i += 1
+                    continue
+                found.append((text.at[key_begin[0]:key_end[0]], text.at[key_begin[1]:key_end[1]], numbers))
+                memcpy(rest + size, text.at + kept, i - kept)
+                size += i - kept
+                memcpy(rest + size, b"null", 4)
+                size += 4
+                i = kept = stop
+            else:
+                depth += 1 if c == 123 or c == 91 else -1
+                i += 1
+        memcpy(rest + size, text.at + kept, end - kept)
+        return rest[:size + end - kept], found
+    finally:
+        PyMem_Free(rest)
+
+
+cdef tuple list_of_numbers(Text* text, Py_ssize_t i):
+    """Returns (the numbers of the list at i, its end); None: it has another value, or none at all."""
+    cdef const void* closing = memchr(text.at + i, 93, text.size - i)
+    if closing == NULL:
+        return None, i
+    cdef Py_ssize_t end = <const unsigned char*> closing - text.at
+    cdef Py_ssize_t n = 1
+    cdef Py_ssize_t at = blank(text, i + 1)
+    cdef Py_ssize_t nth
+    cdef int kind
+    cdef int64_t whole = 0
+    cdef double real = 0
+    cdef bint are_whole = True
+    if at == end or text.at[at] == 34 or text.at[at] == 123 or text.at[at] == 91:
+        return None, i
+    for nth in range(at, end):
+        n += text.at[nth] == 44
+    ints = np.empty(n, np.int64)
+    cdef int64_t[::1] w = ints
+    cdef double[::1] f = ints.view(np.float64)
+    for nth in range(n):
+        at = blank(text, at)
+        kind = number(text, &at, &whole, &real)
+        if kind == OTHER:
+            return None, i
+        if kind != WHOLE and are_whole:
+            are_whole = False
+            widen(w, f, nth)
+        if are_whole:
+            w[nth] = whole
+        else:
+            f[nth] = <double> whole if kind == WHOLE else real
+        at = blank(text, at)
+        if text.at[at] != (44 if nth < n - 1 else 93):
+            return None, i
+        at += 1
+    return (ints if are_whole else ints.view(np.float64)), end + 1
+
+
+cdef void widen(int64_t[::1] w, double[::1] f, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        f[i] = <double> w[i]
+
+
+cdef int number(Text* text, Py_ssize_t* at, int64_t* whole, double* real) except -2:
+    """Reads a number, or a word; a list ends behind it. Returns what it is, and where it ends in `at`."""
+    cdef Py_ssize_t i = at[0]
+    cdef Py_ssize_t begin = i
+    cdef Py_ssize_t first
+    cdef int64_t value = 0
+    cdef int exponent = 0
+    cdef int n_digits = 0
+    cdef bint is_negative = text.at[i] == 45
+    cdef char* stop
+    i += is_negative
+    first = i
+    while 48 <= text.at[i] <= 57:
+        if n_digits < MAX_DIGITS:
+            value = value * 10 + (text.at[i] - 48)
+        n_digits += 1
+        i += 1
+    if i == first:
+        return OTHER if is_negative else word(text, at, whole, real)
+    if text.at[first] == 48 and i > first + 1:
+        return OTHER
+    if text.at[i] != 46 and text.at[i] != 101 and text.at[i] != 69:
+        whole[0] = -value if is_negative else value
+        at[0] = i
+        return WHOLE if n_digits <= MAX_DIGITS else OTHER
+    if text.at[i] == 46:
+        i += 1
+        first = i
+        while 48 <= text.at[i] <= 57:
+            if n_digits < MAX_DIGITS:
+                value = value * 10 + (text.at[i] - 48)
+                exponent += 1
+            n_digits += 1
+            i += 1
+        if i == first:
+            return OTHER
+    if text.at[i] == 101 or text.at[i] == 69:
+        i += 1
+        i += text.at[i] == 43 or text.at[i] == 45
+        first = i
+        while 48 <= text.at[i] <= 57:
+            i += 1
+        if i == first:
+            return OTHER
+        n_digits = MAX_DIGITS + 1
+    if n_digits <= MAX_DIGITS and value < MAX_MANTISSA:
+        # Both are exact, so that their quotient is rounded once.
+        real[0] = <double> value / POWER[exponent]
+        if is_negative:
+            real[0] = -real[0]
+    else:
+        real[0] = PyOS_string_to_double(<const char*> text.at + begin, &stop, NULL)
+        if not -MAX_REAL <= real[0] <= MAX_REAL:
+            return OTHER
+    at[0] = i
+    return REAL
+
+
+cdef int word(Text* text, Py_ssize_t* at, int64_t* whole, double* real) noexcept:
+    cdef Py_ssize_t left = text.size - at[0]
+    if left > 4 and memcmp(text.at + at[0], b"null", 4) == 0:
+        real[0] = NAN
+        at[0] += 4
+        return REAL
+    if left > 4 and memcmp(text.at + at[0], b"true", 4) == 0:
+        whole[0] = 1
+        at[0] += 4
+        return WHOLE
+    if left > 5 and memcmp(text.at + at[0], b"false", 5) == 0:
+        whole[0] = 0
+        at[0] += 5
+        return WHOLE
+    return OTHER

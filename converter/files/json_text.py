@@ -11,7 +11,7 @@ import orjson
 
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
-from traceferry.files._json_text import JsonError, elements, members, skip
+from traceferry.files._json_text import JsonError, elements, members, skip, without_columns
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # White space before text: no file has more of it.
@@ -90,6 +90,22 @@ class JsonText:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
             return self._parsed_leniently(of.begin, bytes(text).decode("utf-8", "replace"))
+
+    def tables(self, of: Range, left_out: frozenset[bytes] = frozenset()) -> Any:
+        """Returns the value. In an object of objects, lists of numbers are arrays: int64, or float64 where some are
+        null, which is NaN, or have fractions. left_out: keys of members, with quotes, that may be None instead."""
+        if not self.is_object(of):
+            return self.parsed(of)
+        rest, columns = without_columns(self.data, of.begin, of.end, left_out)
+        try:
+            value = orjson.loads(rest)
+        except orjson.JSONDecodeError:
+            return self.parsed(of)  # which tells where the error is
+        for outer, inner, numbers in columns:
+            table = value.get(_key(outer))
+            if isinstance(table, dict):
+                table[_key(inner)] = numbers
+        return value
 
     def _parsed_leniently(self, begin: int, text: str) -> Any:
         try:

@@ -43,7 +43,7 @@ class Callstacks:
     def intern(self, stacks: Array) -> None:
         """Gives every one of these stacks its number in `iids`; -1 has none."""
         self._frames.update()
-        new = _distinct(stacks[stacks >= 0], self._frames.stacks.n_stacks)
+        new = _distinct(stacks[stacks >= 0])
         new = new[self.iids[new] == 0]
         if len(new):
             self._note_cut(self._frames.stacks.count_deeper(new, MAX_DEPTH))
@@ -84,7 +84,7 @@ class Callstacks:
         for used in distinct(lib[lib >= 0]).tolist():
             mapping_of_lib[used] = self._mapping(self._frames.lib_module(used), entries)
         for field, strings in (("function_names", names), ("source_paths", paths)):
-            self._strings(field, _distinct(strings[strings >= 0], len(self._trace.strings)).tolist(), entries)
+            self._strings(field, _distinct(strings[strings >= 0]).tolist(), entries)
         self._packets.intern(self._sequence, entries)
         out = OutputBuffer(self._write_interned, LONGEST_FRAME * min(len(frames), FRAMES))
         mappings = mapping_of_lib[lib]
@@ -147,11 +147,15 @@ class Callstacks:
         return iid
 
 
-def _distinct(indices: Array, n: int) -> Array:
-    """Returns those that occur, rising. n: there are no larger ones. Sorting them would take many times as long."""
-    occurs = np.zeros(n, np.uint8)
-    mark(indices, occurs)
-    return np.flatnonzero(occurs).astype(np.int32)
+def _distinct(indices: Array) -> Array:
+    """Returns those that occur, rising. Sorting them would take many times as long."""
+    if not len(indices):
+        return np.zeros(0, np.int32)
+    lowest = int(indices.min())
+    # Those of one thread are often few and near to each other.
+    occurs = np.zeros(int(indices.max()) + 1 - lowest, np.uint8)
+    mark(indices - np.int32(lowest), occurs)
+    return (np.flatnonzero(occurs) + lowest).astype(np.int32)
 
 
 def write_symbols(trace: Trace, packets: Packets, frames: PhysicalFrames, ts: int) -> None:

@@ -127,7 +127,7 @@ def table_of(trace: TraceBuilder, rows: Rows, stacks: Array, first_object: int) 
     leaf = np.append(trace.stacks["frame"], -1)[stack] if len(trace.stacks) else np.full(len(stack), -1)
     func_of_leaf = np.append(trace.frames["func"], -1)[leaf]
     name_of_func = np.append(trace.funcs["name"], -1)
-    class_of = {name: intern(name) if name else -1 for name in set(names)}
+    class_of = {name: intern(name) if name else -1 for name in dict.fromkeys(names)}
     class_name = np.array([class_of[name] for name in names], np.int32)
     is_at_leaf = (class_name >= 0) & (name_of_func[func_of_leaf] == class_name)
     needs = (class_name >= 0) & ~is_at_leaf | (stack < 0)

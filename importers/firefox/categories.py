@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.importers.firefox.layout import DEFAULT_CATEGORIES, JAVASCRIPT, OTHER
-from traceferry.model import Array, TraceBuilder
+from traceferry.model import Array, TraceBuilder, distinct
 from traceferry.symbolication.code_mapping import add_tier
 from traceferry.symbolication.jit_names import Tier
 
@@ -50,9 +50,12 @@ class Categories:
 
     def rows(self, category: Array, subcategory: Array) -> tuple[Array, Array]:
         """Returns (category, tier) in the trace of pairs of numbers, int32."""
-        found = [self._row(c, s) for c, s in zip(category.tolist(), subcategory.tolist(), strict=True)]
-        pairs = np.array(found, np.int32).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
+        width = int(subcategory.max(initial=-1)) + 2
+        both = category * width + subcategory + 1
+        known = distinct(both)
+        pairs = np.array([self._row(one // width, one % width - 1) for one in known.tolist()], np.int32).reshape(-1, 2)
+        found = pairs[np.searchsorted(known, both)]
+        return found[:, 0], found[:, 1]
 
     def _row(self, category: int, subcategory: int) -> tuple[int, int]:
         key = category, subcategory

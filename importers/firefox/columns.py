@@ -53,7 +53,7 @@ class Columns:
         """Returns a column as it is, with None for what is missing."""
         column = self._columns.get(name)
         if isinstance(column, np.ndarray):
-            column = column.tolist()
+            column = [None if value != value else value for value in column.tolist()]  # NaN is null
         if not isinstance(column, list):
             return [None] * self.n
         if len(column) == self.n:

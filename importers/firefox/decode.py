@@ -14,6 +14,7 @@ from traceferry.importers.firefox.layout import NEWEST_GECKO, NEWEST_PROCESSED, 
 
 MAX_PROCESSES = 4096
 OLD = "Gecko profiles before version 3 (2016) are not read"
+TABLES_OF_STACKS = frozenset((b'"stackTable"', b'"frameTable"', b'"funcTable"', b'"nativeSymbols"', b'"resourceTable"'))
 TABLES = ("stackTable", "frameTable", "funcTable", "samples", "markers")
 
 
@@ -49,12 +50,14 @@ class Profile:
     def meta(self) -> Members:
         return self.parts[0].meta
 
-    def thread(self, nth: int) -> Members:
-        """Returns a thread's members, with tables of columns; of one that is no object, nothing."""
+    def thread(self, nth: int, *, is_surveyed: bool = False) -> Members:
+        """Returns a thread's members, with tables of columns; of one that is no object, nothing. is_surveyed: the
+        tables of its stacks are not needed any more."""
         if self._latest[0] != nth:
             self._latest = (-1, {})  # before the next is parsed
             text = self.threads[nth]
-            value = text.lazy.value()
+            left_out = TABLES_OF_STACKS if is_surveyed else frozenset[bytes]()
+            value = text.lazy.value() if self.is_gecko else text.lazy.tables(left_out)
             members = value if isinstance(value, dict) else {}
             self._latest = nth, thread_columns(members, text.part) if self.is_gecko else members
         return self._latest[1]
@@ -79,7 +82,9 @@ def read_profile(source: Source) -> Profile:
     if is_gecko:
         return _read_gecko(source, members, lazy_meta)
     _check_version(lazy_meta.get("preprocessedProfileVersion"), version, NEWEST_PROCESSED)
-    shared = _object(members.get("shared"))
+    lazy_shared = members.get("shared")
+    tables = lazy_shared.tables() if lazy_shared is not None else None
+    shared = tables if isinstance(tables, dict) else {}
     _check_tables(shared, elements, threads)
     part = Part(_object(members.get("meta")), _list(members.get("libs")))
     counters = [(part, counter) for counter in _list(members.get("counters"))]
@@ -101,9 +106,8 @@ def _check_tables(shared: Members, elements: list[Lazy], threads: Lazy) -> None:
     """Refuses a profile of which no thread has stacks."""
     if not elements or "stackTable" in shared:
         return
-    problems = [_problem_of(element) for element in elements]
-    if all(problems):
-        raise threads.error(f"no thread can be read: {problems[0]}")
+    if all(_problem_of(element) for element in elements):
+        raise threads.error(f"no thread can be read: {_problem_of(elements[0])}")
 
 
 def _problem_of(thread: Lazy) -> str:
@@ -114,7 +118,7 @@ def _problem_of(thread: Lazy) -> str:
     frame = columns.get("frame")
     if frame is None:
         return f"{thread.name}.stackTable.frame is missing"
-    is_column = frame.elements() is not None or frame.members() or "schema" in columns
+    is_column = frame.is_list or frame.members() or "schema" in columns
     return "" if is_column else f"{thread.name}.stackTable.frame is no list"
 
 

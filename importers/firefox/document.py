@@ -36,6 +36,11 @@ class Lazy:
         value = self.text.parsed(self.at)
         return value if self.slabs is None else self.slabs.resolved(value)
 
+    def tables(self, left_out: frozenset[bytes] = frozenset()) -> Any:
+        """Parses it; columns of numbers are arrays, and members left out, of which there are the keys with quotes, may
+        be None. Raises FormatError."""
+        return self.text.tables(self.at, left_out) if self.slabs is None else self.value()
+
     def members(self) -> dict[str, Lazy]:
         """Returns the members of an object; of another value, none."""
         held = self._followed()
@@ -52,6 +57,11 @@ class Lazy:
             return None
         found = held.text.elements(held.at)
         return [Lazy(held.text, at, f"{self.name}[{nth}]", self.slabs) for nth, at in enumerate(found)]
+
+    @property
+    def is_list(self) -> bool:
+        held = self._followed()
+        return held.text.is_list(held.at)
 
     def embedded(self) -> Lazy | None:
         """Returns the JSON text that a string holds, as old profiles have it; None: it is no string."""

@@ -20,10 +20,11 @@ from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
 from traceferry.importers.firefox.marker_types import MarkerTypes
 from traceferry.importers.firefox.names import Names
-from traceferry.importers.firefox.tables import Facts, Stacks, add_tables, texts_of
+from traceferry.importers.firefox.tables import Addresses, Facts, RowMemo, Stacks, add_tables, texts_of
 from traceferry.importers.firefox.threads import Numbers, is_main, number_of
 from traceferry.importers.firefox.times import Times, join_clock
 from traceferry.reading import ImportContext
+from traceferry.timeline.stacks import StackTable
 
 Members = dict[str, Any]
 PAUSED = model.MarkerType(
@@ -72,7 +73,11 @@ class _Profile:
         self.times = join_clock(trace, profile.meta)
         self.categories = Categories(trace, profile.meta.get("categories"))
         names = None if profile.meta.get("symbolicated") is True else Names(trace, context, profile.source)
-        self.facts = Facts(trace, profile.version, profile.is_gecko, self.categories, self.bad, names, set())
+        stacks = StackTable(trace)
+        rows = RowMemo(trace.frames), RowMemo(trace.funcs)
+        self.facts = Facts(
+            trace, profile.version, profile.is_gecko, self.categories, self.bad, stacks, *rows, names, Addresses(), {}
+        )
         listed = list(zip(self.categories.names, self.categories.colors, strict=True))
         self.is_ours = is_ours(profile.meta)
         self.kinds = ours.kinds_of(profile.meta.get("markerSchema")) if self.is_ours else {}
@@ -96,6 +101,7 @@ class _Profile:
         for key, value in attributes_of(profile.meta).items():
             trace.attributes.setdefault(key, encodable(value))
         surveys = [survey for nth in range(len(profile.threads)) if (survey := self._survey(nth)) is not None]
+        self.facts.stacks.publish()
         self._forget_weights(surveys)
         self.types.finish()
         self.counters = self._counters()
@@ -181,16 +187,16 @@ class _Profile:
 
     def _count_nameless(self, rows: samples.Rows, stacks: Stacks) -> None:
         """Counts the samples in functions that stay addresses, by library."""
-        names, nameless = self.facts.names, self.facts.nameless
-        if names is None or not nameless or not len(rows.ts):
+        names, known = self.facts.names, self.facts.known
+        if names is None or not len(rows.ts):
             return
-        trace = self.trace
-        leaf = np.append(trace.stacks["frame"], -1)[stacks.sampled[rows.stack]]
-        mine = np.flatnonzero(np.isin(leaf, np.array(sorted(nameless))))
-        lib = trace.frames["lib"][leaf[mine]]
-        weight = rows.weight[mine] if rows.unit == samples.SAMPLES_UNIT else np.ones(len(mine), np.int64)
-        for row in model.distinct(lib).tolist():
-            names.add_nameless(trace.strings[int(trace.libs["name"][row])], int(weight[lib == row].sum()))
+        used = model.distinct(rows.stack[rows.stack >= 0])
+        weight = np.bincount(
+            rows.stack + 1, rows.weight if rows.unit == samples.SAMPLES_UNIT else None, len(stacks.sampled)
+        )
+        lib, weight = known.libs_of(self.facts.stacks.key[stacks.sampled[used]]), weight[used + 1].astype(np.int64)
+        for row in model.distinct(lib[lib >= 0]).tolist():
+            names.add_nameless(self.trace.strings[int(self.trace.libs["name"][row])], int(weight[lib == row].sum()))
 
     def _mark(self, members: Members) -> Members:
         return ours.mark_of(members) if self.is_ours else {}
@@ -330,13 +336,13 @@ class _Profile:
     # ------------------------------------------------------------ one thread
 
     def _load(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
-        members, path = self.profile.thread(survey.number), self.profile.threads[survey.number].path
+        members, path = self._again(survey), self.profile.threads[survey.number].path
         data, stacks = model.ThreadData(), survey.stacks
         for sampled in survey.sampled:
             part = self._load(sampled, trace)
             data.samples = part.samples if len(part.samples) else data.samples
             data.other_samples |= part.other_samples
-        members = self.profile.thread(survey.number)
+        members = self._again(survey)
         rows = self._sample_rows(members, path, stacks, survey.part)
         if rows.are_calls:
             data.calls = samples.calls_of(trace, rows, stacks.sampled)
@@ -354,6 +360,9 @@ class _Profile:
         if (paused := self._paused(survey)) is not None:
             data.markers[PAUSED] = paused
         return data
+
+    def _again(self, survey: _Survey) -> Members:
+        return self.profile.thread(survey.number, is_surveyed=True)
 
     def _own_markers(
         self, survey: _Survey, rows: markers.Rows, texts: list[str], stacks: Stacks, trace: model.TraceBuilder,
@@ -461,6 +470,8 @@ def _n_values(members: Members, name: str) -> int:
         return int(value["length"]) if isinstance(value.get("length"), int) else 1
     if isinstance(value, list):
         return sum(one is not None for one in value)
+    if isinstance(value, np.ndarray):
+        return int(np.count_nonzero(value == value))  # not NaN
     return int(value is not None)
 
 

@@ -46,6 +46,10 @@ class Rows(NamedTuple):
         return int(np.count_nonzero(~(self.has_start & self.has_end)))
 
 
+_NONE, _NO_TIMES = np.zeros(0, bool), np.zeros(0, np.int64)
+NO_MARKERS = Rows([], [], [], _NO_TIMES, _NO_TIMES, _NONE, _NONE, _NO_TIMES, _NO_TIMES)
+
+
 class _Table(NamedTuple):
     """The table as it is. begin, end: ms, NaN is none; phase: as `Phase`."""
 
@@ -60,6 +64,8 @@ class _Table(NamedTuple):
 def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, times: Times, bad: BadRows) -> Rows:
     """Returns the markers of a thread; texts: the profile's strings; n_stacks: how many stacks the thread refers to."""
     columns = Columns(members.get("markers"), f"{path}.markers", bad)
+    if not columns.n:
+        return NO_MARKERS
     table = _with_phases(columns, len(texts)) if "phase" in columns else _without_phases(columns, len(texts))
     rows, begin, end, data = _paired(table)
     names = [texts[number] if number >= 0 else "" for number in table.name[rows].tolist()]

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceferry.common.report import Report
 from traceferry.files.source import Source
 from traceferry.importers.firefox.columns import text_of
 from traceferry.importers.firefox.sidecar import Sidecar
-from traceferry.importers.firefox.symbol_server import SymbolServer
 from traceferry.libraries.library import Found, Library
 from traceferry.libraries.recorded_files import Recorded
 from traceferry.libraries.search import Libraries
@@ -20,6 +20,9 @@ from traceferry.model import TraceBuilder
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import build_id_of_debug_id
 from traceferry.symbolication.libraries import LibraryFiles, unnamed
+
+if TYPE_CHECKING:
+    from traceferry.importers.firefox.symbol_server import SymbolServer
 
 BREAKPAD_DIGITS = 33
 ADVICE = (
@@ -43,7 +46,7 @@ class Names:
         self._trace, self._source = trace, source
         self._libraries = _Libraries(trace, context, source)
         self._sidecar = Sidecar.beside(source, trace.report, context.limit)
-        self._server = SymbolServer.of(context.options.symbol_server, trace.report)
+        self._server = _server_of(context.options.symbol_server, trace.report)
         self._library_of: dict[int, Library] = {}
         self._found: dict[tuple[int, int], Found] = {}
         self._n_nameless: defaultdict[str, int] = defaultdict(int)
@@ -104,6 +107,14 @@ class Names:
         for name, n in sorted(self._n_nameless.items(), key=lambda item: -item[1]):
             where = f"{self._source.path} {name}"
             self._trace.report.note("not_symbolicated", n, where=where, detail=f"{name}: {n} samples", advice=ADVICE)
+
+
+def _server_of(url: str, report: Report) -> SymbolServer | None:
+    if not url:
+        return None
+    from traceferry.importers.firefox.symbol_server import SymbolServer
+
+    return SymbolServer.of(url, report)
 
 
 def _recorded(lib: Any) -> Recorded:

@@ -13,6 +13,7 @@ from traceferry.importers.firefox.columns import BadRows, Columns
 from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
 from traceferry.importers.firefox.names import Names
 from traceferry.model import Array, TraceBuilder
+from traceferry.model.tables import GrowingTable
 from traceferry.timeline.stacks import StackTable
 
 # Until then frames of callers have the addresses to which calls return.
@@ -23,21 +24,73 @@ ADDRESS = re.compile(r"0x[0-9a-f]{1,16}")
 OLD_SCRIPT = re.compile(r"(.*) \((.+):([0-9]{1,9})(?::([0-9]{1,9}))?\)", re.DOTALL)
 UNKNOWN = "(unknown)"
 MAX_LINE = (1 << 31) - 1
+FIRST_FRAMES = 1 << 10
 
 Members = dict[str, Any]
 
 
+class Addresses:
+    """The frames of the trace whose functions are addresses. lib: by frame, the trace's library of one that stays an
+    address, else one of the two below; chains: by frame, the frames that are in its place, the outermost first."""
+
+    NAMED, NOT_ASKED = -1, -2
+
+    def __init__(self) -> None:
+        self.lib = np.full(FIRST_FRAMES, self.NOT_ASKED, np.int32)
+        self.chains: dict[int, list[int]] = {}
+
+    def reserve(self, n_frames: int) -> None:
+        if n_frames > len(self.lib):
+            more = np.full(max(n_frames, len(self.lib)), self.NOT_ASKED, np.int32)
+            self.lib = np.concatenate((self.lib, more))
+
+    def libs_of(self, frames: Array) -> Array:
+        """Returns the library of each frame that stays an address, else something negative."""
+        is_known = (frames >= 0) & (frames < len(self.lib))
+        return np.where(is_known, self.lib[np.where(is_known, frames, 0)], self.NOT_ASKED)
+
+
+class RowMemo:
+    """The rows of a table of the trace that are known by their values: threads have most of theirs in common."""
+
+    def __init__(self, table: GrowingTable) -> None:
+        self._table = table
+        self._known: dict[bytes, int] = {}
+
+    def rows(self, n: int, columns: dict[str, Array | int]) -> Array:
+        """Returns the rows with these values, int32. columns: n values, or one for all."""
+        values = np.empty((n, len(columns)), np.int64)
+        for nth, column in enumerate(columns.values()):
+            values[:, nth] = column
+        keys: list[bytes] = values.view(f"V{values.itemsize * len(columns)}").ravel().tolist()
+        known = self._known.get
+        found = np.array([known(key, -1) for key in keys], np.int32)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            new = values[missing].T.tolist()
+            added = self._table.intern_all(len(missing), **dict(zip(columns, new, strict=True)))
+            found[missing] = added
+            self._known.update(zip((keys[nth] for nth in missing.tolist()), added, strict=True))
+        return found
+
+
 class Facts(NamedTuple):
-    """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one; names: of addresses, None
-    where none are wanted; nameless: gets the frames of the trace that stay without a name."""
+    """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one; stacks: those of all its
+    threads, which `publish` adds to the trace; frames, funcs: rows of the trace's; names: of addresses, None where none
+    are wanted; known: what they gave; func_names: by name, library and address, the trace's string and whether it is an
+    address."""
 
     trace: TraceBuilder
     version: int
     is_gecko: bool
     categories: Categories
     bad: BadRows
+    stacks: StackTable
+    frames: RowMemo
+    funcs: RowMemo
     names: Names | None
-    nameless: set[int]
+    known: Addresses
+    func_names: dict[tuple[str, int, int], tuple[int, bool]]
 
 
 # (int64 [n + 1], int32): frames[first[i]:first[i + 1]] are those of the ith chain, the outermost first.
@@ -102,13 +155,12 @@ class _Tables:
         table.bad("prefix", n_prefixes)
         frames.bad("inlineDepth", n_inlined)
         group, caller, leaf = self._chains(own, found // width, found % width - 1, depths, (lib, address, symbol))
-        stack_table = StackTable(self._trace)
+        stack_table = self._facts.stacks
         called = intern_stacks(stack_table, prefix, group, *caller)
         sampled = called
         if leaf is not caller:
             above = np.append(called, np.int32(-1))[prefix]
             sampled = intern_leaves(stack_table, above, group, *leaf)
-        stack_table.publish()
         return Stacks(np.append(sampled, np.int32(-1)), np.append(called, np.int32(-1)), self._libs)
 
     def _prefix(self, table: Columns) -> Array:
@@ -166,7 +218,7 @@ class _Tables:
         width = int(subcategory.max(initial=-1)) + 2
         keys = ((own + 1) * (len(self._facts.categories) + 1) + category) * width + subcategory + 1
         keys = keys * (int(depth.max(initial=0)) + 1) + depth
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        first, group = _groups(keys)
         frame = own[first]
         lib, address, symbol = (np.append(column, -1)[frame] for column in place)
         category_row, tier = self._facts.categories.rows(category[first], subcategory[first])
@@ -182,7 +234,6 @@ class _Tables:
         }  # fmt: skip
         is_nameless = np.append(self._is_address, False)[self._frames.index("func", self._funcs.n)]
         is_nameless = np.append(is_nameless, False)[frame] & (lib >= 0) & (depth[first] == 0)
-        group = group.astype(np.int64)
         if not self._facts.is_gecko and self._facts.version >= NUDGED_VERSION:
             leaf = self._named(columns | {"address": address}, lib, is_nameless)
             return group, leaf, leaf
@@ -195,21 +246,28 @@ class _Tables:
     def _named(self, columns: dict[str, Array], lib: Array, is_nameless: Array) -> Chains:
         """Returns the chains of rows of `frames`. Those without a name get the frames that the address has."""
         trace, names = self._trace, self._facts.names
-        rows = np.array(
-            trace.frames.intern_all(len(lib), **{name: values.tolist() for name, values in columns.items()}), np.int32
-        )
-        nameless = np.flatnonzero(is_nameless)
-        chains: list[list[int]] = [[row] for row in rows.tolist()]
-        if names is not None and len(nameless):
-            asked = list(zip(lib[nameless].tolist(), columns["address"][nameless].tolist(), strict=True))
-            for nth, (frames, start) in zip(
-                nameless.tolist(), names.of(self._libs, self._lib_rows.tolist(), asked), strict=True
-            ):
-                if frames:
-                    one = {name: int(values[nth]) for name, values in columns.items()}
-                    chains[nth] = add_frames(trace, frames, start, one)
-                else:
-                    self._facts.nameless.add(chains[nth][0])
+        rows = self._facts.frames.rows(len(lib), dict(columns))
+        if names is None or not is_nameless.any():
+            return np.arange(len(rows) + 1), rows
+        known = self._facts.known
+        known.reserve(len(trace.frames))
+        asked = np.flatnonzero(is_nameless)
+        asked = asked[known.lib[rows[asked]] == known.NOT_ASKED]
+        places = list(zip(lib[asked].tolist(), columns["address"][asked].tolist(), strict=True))
+        answers = names.of(self._libs, self._lib_rows.tolist(), places) if places else []
+        known.lib[rows[asked]] = columns["lib"][asked]
+        for nth, (frames, start) in zip(asked.tolist(), answers, strict=True):
+            row = int(rows[nth])
+            if frames and row not in known.chains:
+                one = {name: int(values[nth]) for name, values in columns.items()}
+                known.chains[row] = add_frames(trace, frames, start, one)
+                known.lib[row] = known.NAMED
+        if not (known.lib[rows[is_nameless]] == known.NAMED).any():
+            return np.arange(len(rows) + 1), rows
+        is_own = ~is_nameless
+        chains = [
+            [row] if own else known.chains.get(row, [row]) for row, own in zip(rows.tolist(), is_own, strict=True)
+        ]
         first = np.concatenate(([0], np.cumsum([len(chain) for chain in chains]))).astype(np.int64)
         return first, np.array([row for chain in chains for row in chain], np.int32)
 
@@ -256,7 +314,7 @@ class _Tables:
         if "source" in funcs:
             return self._source_rows[funcs.index("source", len(self._source_rows) - 1, funcs.flagged(FuncFlag.SOURCE))]
         files = funcs.index("fileName", len(self._texts)).tolist()
-        rows = {file: self._add_source(self._string(file)) for file in set(files)}
+        rows = {file: self._add_source(self._string(file)) for file in dict.fromkeys(files)}
         return np.array([rows[file] for file in files], np.int32)
 
     def _func_rows(self, place: tuple[Array, Array, Array]) -> Array:
@@ -273,21 +331,21 @@ class _Tables:
             of_location = self._location_columns()
             source = source.copy()
             source[has], line[has], column[has] = (values[location[has]] for values in of_location)
-        names = [self._string(i) for i in number.tolist()]
+        texts = [*self._texts, ""]
+        names = [texts[i] for i in number.tolist()]
         is_old = self._facts.version < 4 and not self._facts.is_gecko
         if is_old:
             names = self._old_scripts(names, is_js, source, line, column)
-        self._is_address = self._name_addresses(names, place)
-        name_rows = {name: intern(name or UNKNOWN) for name in set(names)}
+        name_rows, self._is_address = self._named_funcs(names, place)
         used = self._frames.index("func", funcs.n)
-        rows = trace.funcs.intern_all(
-            funcs.n, name=[name_rows[name] for name in names], source=source.tolist(), line=line.tolist(),
-            column=column.tolist(), is_js=is_js.tolist(), kind=intern("function"),
-        )  # fmt: skip
+        rows = self._facts.funcs.rows(funcs.n, {
+            "name": name_rows, "source": source, "line": line, "column": column, "is_js": is_js,
+            "kind": intern("function"),
+        })  # fmt: skip
         unknown = -1
         if self._needs_unknown:
             unknown = trace.funcs.intern(name=intern(UNKNOWN), kind=intern("function"))
-        return np.append(np.array([*rows, unknown], np.int32)[used], np.int32(unknown))
+        return np.append(np.append(rows, np.int32(unknown))[used], np.int32(unknown))
 
     def _old_scripts(self, names: list[str], is_js: Array, source: Array, line: Array, column: Array) -> list[str]:
         """Returns the names without the places that follow them."""
@@ -298,25 +356,33 @@ class _Tables:
                 line[nth], column[nth] = int(place[3]), int(place[4] or 0)
         return found
 
-    def _name_addresses(self, names: list[str], place: tuple[Array, Array, Array]) -> Array:
-        """Names functions that are only addresses after their library, as libc.so.6+0x1234; returns which these are."""
-        is_address = np.zeros(self._funcs.n, bool)
+    def _named_funcs(self, names: list[str], place: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        """Returns the trace's string of each function, and which are only addresses: these are called after their
+        library, as libc.so.6+0x1234."""
         lib, address, symbol = place
         func = self._frames.index("func", self._funcs.n)
-        of_symbol = np.append(self._symbols.ints("address", 0), -1)
         placed = np.flatnonzero((lib >= 0) & (func >= 0))[::-1]
         first = np.full(self._funcs.n, -1)
         first[func[placed]] = placed
         own = self._funcs.ints("address") if "address" in self._funcs else np.full(self._funcs.n, -1)
-        for nth, name in enumerate(names):
-            frame = int(first[nth])
-            if frame >= 0 and name.startswith("0x") and ADDRESS.fullmatch(name):
-                known = (int(own[nth]), int(of_symbol[symbol[frame]]), int(address[frame]))
-                begin = next(one for one in known if one >= 0)
-                library = self._trace.strings[int(self._trace.libs["name"][self._lib_rows[lib[frame]]])]
-                names[nth] = f"{library}+{begin:#x}"
-                is_address[nth] = True
-        return is_address
+        of_symbol = np.append(self._symbols.ints("address", 0), -1)[np.append(symbol, -1)[first]]
+        begin = np.where(own >= 0, own, np.where(of_symbol >= 0, of_symbol, np.append(address, -1)[first]))
+        libs = np.where(first >= 0, self._lib_rows[np.append(lib, -1)[first]], -1)
+        known, add = self._facts.func_names, self._add_name
+        found = [
+            known.get(key) or add(*key) for key in zip(names, libs.tolist(), begin.tolist(), strict=True)
+        ]  # fmt: skip
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1] > 0
+
+    def _add_name(self, name: str, lib: int, begin: int) -> tuple[int, bool]:
+        """Returns the trace's string of a function and whether it is an address. lib: of the trace, -1 is none."""
+        trace = self._trace
+        is_address = lib >= 0 and name.startswith("0x") and ADDRESS.fullmatch(name) is not None
+        shown = f"{trace.strings[int(trace.libs['name'][lib])]}+{begin:#x}" if is_address else name or UNKNOWN
+        found = trace.strings.intern(shown), is_address
+        self._facts.func_names[name, lib, begin] = found
+        return found
 
     # ------------------------------------------------------------ sources, libraries, symbols
 
@@ -347,6 +413,16 @@ class _Tables:
             size=np.maximum(table.ints("functionSize", 0), 0).tolist(),
         )  # fmt: skip
         return np.array([*rows, -1], np.int32)
+
+
+def _groups(keys: Array) -> tuple[Array, Array]:
+    """Returns (the first row of each key, in their order; the number of each row's key), int64."""
+    order = np.argsort(keys, kind="stable")
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = keys[order[1:]] != keys[order[:-1]]
+    group = np.empty(len(keys), np.int64)
+    group[order] = np.cumsum(is_first) - 1
+    return order[is_first], group
 
 
 def add_frames(trace: TraceBuilder, frames: list[tuple[str, str, int]], start: int, like: dict[str, int]) -> list[int]:

@@ -1,0 +1,73 @@
+"""Lists of numbers in JSON text as arrays: the same numbers as a parser gives, and the same refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry import FormatError
+from traceferry.files.json_text import JsonText
+
+NUMBERS = st.one_of(
+    st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), st.none(), st.booleans(),
+    st.decimals(-10**6, 10**6, places=6).map(float),
+)  # fmt: skip
+TEXTS = st.text(max_size=4)
+COLUMNS = st.one_of(st.lists(NUMBERS, max_size=6), st.lists(st.one_of(NUMBERS, TEXTS, st.lists(NUMBERS, max_size=2))))
+VALUES = st.one_of(NUMBERS, TEXTS, st.lists(NUMBERS, max_size=3), st.dictionaries(TEXTS, COLUMNS, max_size=4))
+
+
+def tables(text: str | bytes, *left_out: bytes) -> Any:
+    data = memoryview(text.encode() if isinstance(text, str) else text)
+    source = JsonText(data)
+    return source.tables(source.root(), frozenset(left_out))
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return [None if number != number else number for number in value.tolist()]
+    return {key: plain(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4), st.sampled_from([None, 1]))
+@examples(300)
+def test_numbers_are_those_of_a_parser(value: dict[str, Any], indent: int | None) -> None:
+    text = json.dumps(value, indent=indent)
+    assert plain(tables(text)) == json.loads(text)
+
+
+def test_lists_of_numbers_are_arrays() -> None:
+    found = tables('{"a": {"n": [1, -2, 999999999999999999], "f": [1, 2.5, null, -1e-3, 0.1], "t": ["x", 1], "e": []}}')
+    assert (found["a"]["n"].dtype, found["a"]["n"].tolist()) == (np.int64, [1, -2, 999999999999999999])
+    assert found["a"]["f"].dtype == np.float64
+    np.testing.assert_array_equal(found["a"]["f"], [1, 2.5, np.nan, -1e-3, 0.1])
+    assert (found["a"]["t"], found["a"]["e"]) == (["x", 1], [])
+    assert tables('{"a": [1, 2], "b": {"c": {"d": [1]}}}') == {"a": [1, 2], "b": {"c": {"d": [1]}}}
+
+
+def test_members_that_are_left_out_are_none() -> None:
+    text = '{"a" : {"n": [1], "b": 1}, "b": {"n": [2], "x": "\\"]"}, "c": "b", "d": 4}'
+    assert plain(tables(text, b'"b"')) == {"a": {"n": [1], "b": 1}, "b": None, "c": "b", "d": 4}
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["[01]", "[1.]", "[.5]", "[1e]", "[-]", "[1,,2]", "[1,]", "[,1]", "[1 2]", "[+1]", "[nul]", "[1;2]", "[0x1]",
+     "[truefalse]", "[1}"],
+)  # fmt: skip
+def test_what_is_no_number_is_refused_where_it_is(column: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        tables('{"a": {"good": [1, 2],\n "n": ' + column + "}}")
+    assert "line 2" in str(caught.value)
+
+
+@pytest.mark.parametrize("column", ["[NaN, 1]", "[Infinity]", "[1e999, 1]"])
+def test_numbers_that_are_not_finite_are_those_of_the_lenient_parser(column: str) -> None:
+    found = plain(tables('{"a": {"n": ' + column + "}}"))
+    assert found["a"]["n"][0] in (None, float("inf"))
