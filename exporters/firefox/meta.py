@@ -48,7 +48,7 @@ COUNTER_LEAD_NS = 1000
 class Activity:
     """Counts of a thread's rows. cpu_ns: CPU time of all samples, -1 is unknown; in_bytes: the samples weigh bytes;
     is_further: they are of another event than the trace's first; markers: rows that become markers, but those of
-    `scheduling`."""
+    `scheduling`; shows_counters: counters of the process are drawn below it."""
 
     samples: int = 0
     cpu_ns: int = -1
@@ -58,9 +58,10 @@ class Activity:
     in_bytes: bool = False
     is_main: bool = False
     is_further: bool = False
+    shows_counters: bool = False
 
     @classmethod
-    def of(cls, part: Part) -> Activity:
+    def of(cls, process: Process, part: Part) -> Activity:
         thread, data = part.thread, part.data
         cpu_ns = data.samples["cpu_ns"]
         return cls(
@@ -72,7 +73,13 @@ class Activity:
             in_bytes=thread.sample_unit == "bytes",
             is_main=thread.is_main,
             is_further=part.is_further,
+            shows_counters=thread.is_main and len(process.counters) > 0,
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the viewer has nothing to show of it but when it ran."""
+        return not (self.samples or self.calls or self.allocations or self.markers or self.shows_counters)
 
 
 def pids_of(trace: Trace) -> dict[int, str]:
@@ -98,7 +105,7 @@ def write_threads(
         data = thread.load(trace)
         progress(thread.n_records // 2)
         for part in _parts(trace, thread, data):
-            written.append((process, Activity.of(part)))
+            written.append((process, Activity.of(process, part)))
             write(process, part)
         trace.report.note("table_not_carried", len(data.branches), where=f"{id(thread)}", detail="branches")
         # Peak memory is one thread: this one goes before the next comes.
@@ -233,9 +240,9 @@ def _interval_ms(trace: Trace, activities: Sequence[Activity]) -> float:
 
 
 def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list[int]]:
-    """Returns what is visible and selected: everything, unless there are samples: then the busy threads, all calls,
-    allocations and sizes, and those threads without samples that have markers worth a look. Samples of further events
-    can be chosen in the menu of tracks."""
+    """Returns what is visible and selected: everything that is not empty, unless there are samples: then the busy
+    threads, all calls, allocations and sizes, and those threads without samples that have markers worth a look. Samples
+    of further events can be chosen in the menu of tracks."""
     numbers = [i for i, a in enumerate(activities) if not a.is_further] or range(len(activities))
     interval = max(trace.sampling.interval_ns, 1) if trace.sampling else 1
     scores = [
@@ -243,7 +250,8 @@ def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list
     ]
     busiest = max(scores, default=0)
     if not busiest:
-        visible = {"initialVisibleThreads": list(numbers) or [0]}
+        held = [i for i in numbers if not activities[i].is_empty]
+        visible = {"initialVisibleThreads": held or list(numbers) or [0]}
         most = max((a.allocations for a in activities), default=0)
         selected = [i for i in numbers if activities[i].allocations == most][:1]
         return visible | {"initialSelectedThreads": selected} if most else visible

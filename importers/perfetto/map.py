@@ -124,8 +124,10 @@ class _Mapping:
         columns = (answer[name].numbers(-1).tolist() for name in names)
         self.loaders = {utid: _Loader(self, utid) for utid in (*answer["utid"].numbers().tolist(), NOBODY)}
         for utid, tid, upid, is_main, start, end, name in zip(*columns, answer["name"].texts(), strict=True):
-            shown = encodable(name) or f"thread {max(tid, 0)}"
             process = self.processes.get(upid)
+            # A main thread without a name has that of its process, as in Perfetto's viewer.
+            of_process = process.name if process and is_main == 1 else ""
+            shown = encodable(name) or of_process or f"thread {max(tid, 0)}"
             if process is None:
                 # A thread without a process has one of its own.
                 process = self.processes[-utid - 1] = Process(max(tid, 0), shown, *self._span(start, end))
@@ -155,6 +157,8 @@ class _Mapping:
             owner = self._owner(utid, upid)
             if owner == NOBODY and (cpu >= 0 or gpu >= 0):
                 owner = self._place(CPUS_NAME, cpu) if cpu >= 0 else self._place(GPUS_NAME, 0)
+                # The thread's name says which processor it is.
+                titles[track] = (name.removesuffix(f" Cpu {cpu}") or kind, kind)
             utid_of[track] = owner
         size = int(slices.track.max(initial=0)) + 1
         is_call_track, owner_of = np.zeros(size, bool), np.full(size, -1, np.int64)
@@ -203,7 +207,9 @@ class _Mapping:
         for number, name in zip(ids, sources, strict=True):
             if name == CUMULATIVE:
                 mine = np.flatnonzero(session == number)
-                weight[mine] = _increments(weight[mine], cpu[mine])
+                added = _increments(weight[mine], cpu[mine])
+                # A recorder that does not read the counter says 0 each time.
+                weight[mine] = added if added.any() else 1
         rows = self._events(session, ids, sources, units)
         callsite = answer["callsite"].numbers(-1)
         stack = self.stacks[np.where((callsite >= 0) & (callsite < len(self.stacks)), callsite, -1)]

@@ -218,7 +218,9 @@ class Kinds:
         fields = [MarkerField("name", "Name", "text")]
         fields += [MarkerField(_key(key), key, _format(held[key]), optional=True) for key in keys[:MOST_FIELDS]]
         fields += [MarkerField(REST, "More", "json", optional=True)] if len(keys) > MOST_FIELDS else []
-        return MarkerType(title, "Slices of a track", tuple(fields), "{name}", ("name",), named_by="name")
+        return MarkerType(
+            title, "Slices of a track", tuple(fields), "{name}", ("name",), SLICES, named_by="name", color="blue"
+        )
 
     def tables(self, rows: Array, flows: dict[int, int], stacks: dict[int, int]) -> dict[MarkerType, Table]:
         """Returns the markers of a thread. rows: its slices that are none of its calls; flows, stacks: of slices."""
