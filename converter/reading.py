@@ -45,6 +45,9 @@ class LoadOptions:
     clock_offset_ns : int, optional
         Added to the times of samples to bring them onto the clock of the jitted code, where the recorder used another
         clock. Determined from the recording by default.
+    cycle_frequency : int, optional
+        Ticks of the processor's counter in a second. XRay's logs have it in their headers; its profiles do not: there a
+        tick is a nanosecond by default, or lasts as in a log of the same recording.
     sysroots : path or sequence of paths, default ()
         Copies of the recorded machine's file tree, in which its binaries are searched at their recorded paths.
     keep_cut_stacks_apart : bool, default True
@@ -77,6 +80,7 @@ class LoadOptions:
     embed_sources: bool | Paths = False
     source_roots: Paths = ()
     clock_offset_ns: int | None = None
+    cycle_frequency: int | None = None
     sysroots: Paths = ()
     keep_cut_stacks_apart: bool = True
     decompress_limit: int | None = None

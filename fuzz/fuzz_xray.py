@@ -1,6 +1,6 @@
-"""Fuzzes the conversion of XRay logs, with programs and options. Run by `make fuzz`.
+"""Fuzzes the conversion of XRay logs and profiles, with programs and options. Run by `make fuzz`.
 
-Seeds are the small fixtures, and their first kilobytes.
+Seeds are the small fixtures, and their first kilobytes, and profiles of both byte orders.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from common import MAX_SEED, ROOT, run
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from builders.xray import elf_with_instr_map
+from builders.xray import Profile, elf_with_instr_map
 from options import WithOptions, symbol_files
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ PROGRAMS = [
     elf_with_instr_map([(f"_Z1fi{k}", at, [(ENTER, at), (EXIT, at + 32)]) for k, at in enumerate(starts)])
     for starts in (range(0x10_0000, 0x10_0400, 64), [0x20_0000])
 ]
+FREQUENCIES = [None, None, 1, 2_596_120_000]
 OTHERS = symbol_files("app")
 
 
@@ -36,12 +37,16 @@ def options_of(context: ImportContext, choice: int) -> ImportContext:
     if choice >> 7 & 15 == 0:
         chosen.append(OTHERS[choice >> 11 & 3])
     symbols = [Source(f"app{nth}", memoryview(data)) for nth, data in enumerate(chosen)]
-    return replace(context, symbols=symbols)
+    frequency = FREQUENCIES[choice >> 13 & 3]
+    return replace(context, symbols=symbols, options=replace(context.options, cycle_frequency=frequency))
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
     from traceferry.files.source import open_source
 
+    paths = [((1,), 0, 0), ((2, 1), 7, 400), ((1,), 1, 9), ((3, 2), 4, -30), ((), 1, 5), ((4, 3, 2, 1), 1, 5)]
+    for big in (False, True):
+        yield f"profile-{big}", Profile(big, pid=5).block(5, paths).block(6, paths[:2]).bytes()
     for path in sorted((ROOT / "fixtures" / "xray").rglob("*.xray*")):
         if path.suffix in (".xray", ".zst"):
             data = bytes(open_source(str(path)).data)

@@ -1,13 +1,15 @@
-"""Durations in the notation of users: 1.5s, 20ms, 300us, 40ns."""
+"""Durations and frequencies in the notation of users: 1.5s, 20ms, 300us, 40ns; 2.1GHz."""
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from traceferry.common.errors import UsageError
 
 UNITS_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 LONGEST_NS = 1 << 63
+HZ = {"hz": 1, "khz": 1_000, "mhz": 1_000_000, "ghz": 1_000_000_000}
 
 
 def parse_duration(text: str) -> int:
@@ -19,6 +21,14 @@ def parse_duration(text: str) -> int:
     if ns >= LONGEST_NS:
         raise UsageError(f"{text!r} is not a valid duration: it is longer than 292 years")
     return round(ns)
+
+
+def parse_frequency(text: str) -> int:
+    """Returns Hz: "2.1GHz" → 2_100_000_000; a number without a unit is Hz. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmg]?hz)?\s*", text, re.ASCII | re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{text!r} is not a valid frequency: write a number and Hz, kHz, MHz or GHz, as 2.1GHz")
+    return round(Decimal(match[1]) * HZ[(match[2] or "Hz").lower()])
 
 
 def parse_offset(text: str) -> int:

@@ -49,6 +49,7 @@ from traceferry.model.schema import MarkerField as MarkerField
 from traceferry.model.schema import MarkerType as MarkerType
 from traceferry.model.schema import TableSpec as TableSpec
 from traceferry.model.schema import describe as describe
+from traceferry.model.tables import CountedTable as CountedTable
 from traceferry.model.tables import GrowingTable as GrowingTable
 from traceferry.model.tables import StreamedTable as StreamedTable
 from traceferry.model.tables import Strings as Strings

@@ -51,6 +51,11 @@ class Table:
         class_name, stack, bytes allocated and freed, objects allocated and freed."""
         return None
 
+    def counts(self) -> Array | None:
+        """Returns how many each row stands for, int64, where a recorder adds up; None: each is one. Of calls, those of
+        enters count."""
+        return None
+
     def take(self, rows: Array | slice) -> Table:
         """The table with those rows only: a mask, an index array or a slice."""
         return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
@@ -64,6 +69,24 @@ class Table:
     def replaced(self, **columns: Array) -> Table:
         """The table with other values in some columns."""
         return Table(self.spec, {**self.columns, **columns})
+
+
+class CountedTable(Table):
+    """A table in one piece of which a row stands for as many as `counts` says: int64, one for each row."""
+
+    def __init__(self, spec: TableSpec, columns: dict[str, Any], counts: Array) -> None:
+        super().__init__(spec, columns)
+        self._counts = counts
+
+    def counts(self) -> Array:
+        return self._counts
+
+    def seal(self) -> None:
+        super().seal()
+        self._counts.flags.writeable = False
+
+    def take(self, rows: Array | slice) -> CountedTable:
+        return CountedTable(self.spec, super().take(rows).columns, self._counts[rows])
 
 
 class StreamedTable(Table):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.report import Report
-from traceferry.model import CALLS, ENTRY_LOST, OPEN_AT_START, Array, StreamedTable, Table, sums
+from traceferry.model import CALLS, ENTRY_LOST, LEAVE, OPEN_AT_START, Array, StreamedTable, Table, sums
 from traceferry.native.arrays import grown, longer
 from traceferry.timeline._balance import MISSING_ENTER
 from traceferry.timeline._balance import Balancer as Balancer
@@ -149,13 +149,23 @@ class CallTotals:
             for name, added in zip(("n_calls", "total_ns", "self_ns"), totals[:, 1:].T, strict=True):
                 self._sums[name][totals[:, 0]] = sums.plus(self._sums[name][totals[:, 0]], added)
             return int(totals[:, 1].sum())
-        n_rows, open_calls = 0, OpenCalls()
+        n_calls, open_calls = 0, OpenCalls()
         for piece in calls.pieces():
-            n_rows += len(piece)
             self._reserve()
             open_calls.add_up(piece["ts"], piece["frame"], piece["flags"], self._func_of_frame, self._sums)
+            enters = np.flatnonzero((piece["flags"] & LEAVE) == 0)
+            n_calls += len(enters)
+            if (counts := piece.counts()) is not None:
+                n_calls += self._add_more(piece["frame"][enters], counts[enters])
         open_calls.check_closed()
-        return n_rows // 2
+        return sums.limited(n_calls)
+
+    def _add_more(self, frame: Array, counts: Array) -> int:
+        """Adds the calls that each enter stands for beside itself. Returns how many these are."""
+        n_calls = self._sums["n_calls"]
+        n_calls -= sums.total_by(self._func_of_frame[frame], np.ones(len(frame), np.int64), len(n_calls))
+        n_calls[:] = sums.plus(n_calls, sums.total_by(self._func_of_frame[frame], counts, len(n_calls)))
+        return sums.total(counts) - len(frame)
 
     def _reserve(self) -> None:
         if len(self._func_of_frame) < len(self._frames):

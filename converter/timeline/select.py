@@ -9,7 +9,18 @@ import numpy as np
 
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import encodable
-from traceferry.model import CALLS, Array, Process, StreamedTable, Table, Thread, ThreadData, Trace, TraceBuilder
+from traceferry.model import (
+    CALLS,
+    Array,
+    CountedTable,
+    Process,
+    StreamedTable,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+    TraceBuilder,
+)
 from traceferry.timeline.balance import Part, calls_lasting, calls_within
 
 THREADS_LISTED = 30
@@ -130,10 +141,14 @@ def _with_calls(data: ThreadData, part: Callable[[Table], Part]) -> ThreadData:
     one."""
     if isinstance(data.calls, StreamedTable) and not len(data.arguments):
         return replace(data, calls=StreamedTable(CALLS, lambda: (piece for piece, _ in part(data.calls))))
-    pieces = list(part(data.calls))
+    counts, pieces = data.calls.counts(), list(part(data.calls))
     rows = np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in pieces)])
     calls = StreamedTable(CALLS, lambda: iter([piece for piece, _ in pieces]))
-    return replace(data, calls=Table(CALLS, calls.columns), arguments=_arguments_of(data.arguments, rows))
+    return replace(
+        data,
+        calls=Table(CALLS, calls.columns) if counts is None else CountedTable(CALLS, calls.columns, counts[rows]),
+        arguments=_arguments_of(data.arguments, rows),
+    )
 
 
 def _arguments_of(arguments: Table, rows: Array) -> Table:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.shown_text import encodable
 from traceferry.importers.xray.layout import OBJECT_SHIFT
 from traceferry.model import Array, TraceBuilder
 from traceferry.symbolication.demangle import Demangler, shown_path
@@ -181,6 +182,23 @@ def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
 
 
 # ---------------------------------------------------------------- into the model
+
+
+def keep_objects(trace: TraceBuilder, of_files: Sequence[Object]) -> None:
+    """Reports what the binaries gave, and keeps them for those who look up code."""
+    objects = list({(one.number, one.binary.path): one for one in of_files}.values())
+    for one in objects:
+        trace.attributes[f"object_{one.number}"] = encodable(f"{one.binary.name} {one.binary.build_id}".strip())
+    if objects:
+        from traceferry.symbolication.choose import note_use
+        from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
+
+        for one in objects:
+            note_use(trace.report, one.binary.name, one.symbols, one.binary)
+        of_debug_id = {one.binary.debug_id: LibraryFile(one.symbols, one.binary) for one in objects}
+        debug_ids = [trace.strings[index] for index in trace.libs["debug_id"].tolist()]
+        files = {lib: of_debug_id[debug_id] for lib, debug_id in enumerate(debug_ids) if debug_id in of_debug_id}
+        trace.library_readers.append(LibraryFiles(files))
 
 
 def intern_frames(trace: TraceBuilder, functions: Sequence[Function]) -> list[int]:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from traceferry.common.report import Problems
 from traceferry.importers.xray.layout import Header
 from traceferry.model import Array
+
+
+class Recorded(Protocol):
+    """A file of any mode, as far as its binaries are concerned."""
+
+    @property
+    def function_ids(self) -> list[int]: ...
 
 
 @dataclass

@@ -64,17 +64,15 @@ SAME_MACHINE_NS = 50_000_000
 MAX_TS = 1 << 62
 
 
-def to_trace(
-    sources: Sequence[Source], logs: Sequence[Log], objects_of_logs: Sequence[Sequence[Object]], trace: TraceBuilder
-) -> None:
-    """Adds the logs, one or several files of one recording, to the trace. objects_of_logs: the binaries of each."""
+def add_logs(files: Sequence[tuple[Source, Log, Sequence[Object]]], trace: TraceBuilder, frequency: int | None) -> int:
+    """Adds the logs, each with its binaries, to the trace. frequency: of the counter, if the user knows better than the
+    headers. Returns that of the first log."""
+    sources, logs, objects_of_logs = zip(*files, strict=True)
     for log in logs:
         log.problems.note(trace.report, log.name)
     for source, log, of_log in zip(sources, logs, objects_of_logs, strict=True):
         _assign_frames(trace, log, of_log, demangler_for(source.answers, trace.report))
-    objects = list({(one.number, one.binary.path): one for of_log in objects_of_logs for one in of_log}.values())
-    _keep_files(trace, objects)
-    rates = _clock(trace, logs)
+    rates = _clock(trace, logs, frequency)
     end_ts = max(
         (rate.tick_to_ns(t.max_tick) for log, rate in zip(logs, rates, strict=True) for t in log.threads), default=0
     )
@@ -83,21 +81,8 @@ def to_trace(
         mode, version = log.header.mode, log.header.version
         trace.inputs.append(Input(encodable(Path(source.path).name), "xray", f"{mode} {version}", "LLVM XRay"))
         _add_processes(trace, log, rate, end_ts, program or program_name(source.name))
-    _describe(trace, logs, objects)
-
-
-def _keep_files(trace: TraceBuilder, objects: Sequence[Object]) -> None:
-    """Reports what the files gave, and keeps them for those who look up code."""
-    if objects:
-        from traceferry.symbolication.choose import note_use
-        from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
-
-        for one in objects:
-            note_use(trace.report, one.binary.name, one.symbols, one.binary)
-        of_debug_id = {one.binary.debug_id: LibraryFile(one.symbols, one.binary) for one in objects}
-        debug_ids = [trace.strings[index] for index in trace.libs["debug_id"].tolist()]
-        files = {lib: of_debug_id[debug_id] for lib, debug_id in enumerate(debug_ids) if debug_id in of_debug_id}
-        trace.library_readers.append(LibraryFiles(files))
+    _describe(trace, logs)
+    return rates[0].frequency
 
 
 def _assign_frames(trace: TraceBuilder, log: Log, objects: Sequence[Object], demangle: Demangler) -> None:
@@ -113,8 +98,8 @@ def _assign_frames(trace: TraceBuilder, log: Log, objects: Sequence[Object], dem
 # ---------------------------------------------------------------- time
 
 
-def _clock(trace: TraceBuilder, logs: Sequence[Log]) -> list[TickRate]:
-    """Puts the trace on the logs' clock, and says how each log's ticks get there.
+def _clock(trace: TraceBuilder, logs: Sequence[Log], known: int | None) -> list[TickRate]:
+    """Puts the trace on the logs' clock, and says how each log's ticks get there. known: the counter's frequency.
 
     Emulated ticks are Unix time. Others are moved to CLOCK_MONOTONIC by the wall times in the file: files of one
     machine by the same amount, so that they stay in step to the tick. Without wall times they stay a counter.
@@ -122,7 +107,7 @@ def _clock(trace: TraceBuilder, logs: Sequence[Log]) -> list[TickRate]:
     rates: list[TickRate] = []
     anchors: list[TickRate] = []
     for log in logs:
-        frequency = _frequency(trace, log)
+        frequency = _frequency(trace, log, known)
         if not log.threads:
             rates.append(TickRate(frequency))
         elif _is_emulated(log):
@@ -157,13 +142,13 @@ def _is_emulated(log: Log) -> bool:
     return bool(ticks) and log.header.cycle_frequency == NS and min(ticks) >= EMULATED_TSC_FROM
 
 
-def _frequency(trace: TraceBuilder, log: Log) -> int:
-    claimed = log.header.cycle_frequency
+def _frequency(trace: TraceBuilder, log: Log, known: int | None) -> int:
+    claimed = log.header.cycle_frequency if known is None else known
     last = max((thread.max_tick for thread in log.threads), default=0)
     if not 0 < claimed <= MAX_FREQUENCY or last * NS // claimed >= MAX_TS:
         trace.report.note("clock_frequency_unusable", where=log.name, detail=f"{claimed} Hz")
         return NS
-    measured = measured_frequency(log.wall_pairs, claimed)
+    measured = measured_frequency(log.wall_pairs, claimed) if known is None else None
     if measured is None or last * NS // measured >= MAX_TS:
         return claimed
     trace.report.note("clock_calibrated", where=log.name, detail=f"{claimed} Hz in the header, {measured} Hz measured")
@@ -294,11 +279,9 @@ def payload_text(payload: bytes) -> str:
     return text if printable else payload.hex()
 
 
-def _describe(trace: TraceBuilder, logs: Sequence[Log], objects: Sequence[Object]) -> None:
+def _describe(trace: TraceBuilder, logs: Sequence[Log]) -> None:
     first = logs[0].header
     trace.attributes["recorder"] = f"LLVM XRay, {first.mode} mode, version {first.version}"
     trace.attributes["cycle_frequency_hz"] = str(first.cycle_frequency)
     trace.attributes["tsc_is_constant"] = str(first.constant_tsc).lower()
     trace.attributes["tsc_is_nonstop"] = str(first.nonstop_tsc).lower()
-    for o in objects:
-        trace.attributes[f"object_{o.number}"] = encodable(f"{o.binary.name} {o.binary.build_id}".strip())

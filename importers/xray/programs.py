@@ -14,7 +14,7 @@ from traceferry.files.source import Source, written_at
 from traceferry.importers.xray.functions import Object, misfit, numbered, refuse_unused
 from traceferry.importers.xray.instr_map import SECTION, function_addresses
 from traceferry.importers.xray.layout import OBJECT_SHIFT
-from traceferry.importers.xray.log import Log
+from traceferry.importers.xray.log import Recorded
 from traceferry.importers.xray.log_names import Place, names_of_program
 from traceferry.reading import ImportContext
 from traceferry.symbolication.choose import SymbolIndex, completes_others, open_symbols
@@ -58,7 +58,7 @@ class Programs:
         except FormatError as error:
             self._left_out[source.path] = error.message
 
-    def objects_of(self, source: Source, log: Log, places: Sequence[Place]) -> list[Object]:
+    def objects_of(self, source: Source, log: Recorded, places: Sequence[Place]) -> list[Object]:
         """Returns the binaries of a log. places: of the program that it is named after. Raises FormatError for those
         that the user names and that do not fit."""
         programs = list(self._own)
@@ -111,7 +111,7 @@ class Programs:
 
     # ------------------------------------------------------------ folders
 
-    def _executable_of_folders(self, source: Source, log: Log) -> list[ElfSymbols]:
+    def _executable_of_folders(self, source: Source, log: Recorded) -> list[ElfSymbols]:
         """Returns the executable that the log is named after, or else the only one that fits."""
         names = [*names_of_program(source.name)]
         executables = [one for one in self._of_folders if one.binary.is_executable or one.name in names]
@@ -128,7 +128,7 @@ class Programs:
             self._left_out[one.path] = why
         return chosen if len(chosen) == 1 else []
 
-    def _shared_objects_of_folders(self, log: Log, programs: Sequence[ElfSymbols]) -> list[ElfSymbols]:
+    def _shared_objects_of_folders(self, log: Recorded, programs: Sequence[ElfSymbols]) -> list[ElfSymbols]:
         """Returns shared objects, whose numbers are known only if the log has as many as there are."""
         shared = [one for one in self._of_folders if not one.binary.is_executable and one not in programs]
         n_objects = max((number >> OBJECT_SHIFT for number in log.function_ids), default=0)
@@ -142,7 +142,7 @@ class Programs:
 
     # ------------------------------------------------------------ the log's name
 
-    def _named_after(self, source: Source, log: Log, places: Sequence[Place]) -> list[ElfSymbols]:
+    def _named_after(self, source: Source, log: Recorded, places: Sequence[Place]) -> list[ElfSymbols]:
         """Returns the program that the log is named after, if it is not newer than the log and has an instrumentation
         map with all its functions."""
         refused: dict[str, str] = {}
@@ -159,7 +159,7 @@ class Programs:
             self._report.note("program_unused", where=path, detail=f"{path}: {why}")
         return []
 
-    def _program_at(self, path: str, beside: str, source: Source, log: Log) -> tuple[ElfSymbols | None, str]:
+    def _program_at(self, path: str, beside: str, source: Source, log: Recorded) -> tuple[ElfSymbols | None, str]:
         """Returns (the program, why a file that is there is not used)"""
         if os.stat(path).st_mtime > written_at(source):
             return None, "newer than the log"

@@ -253,6 +253,26 @@ class Basic(_Log):
         return self.append(_pad(fields, 32))
 
 
+class Profile(_Log):
+    """A profile of profiling mode; `block` appends the call paths of a thread."""
+
+    def __init__(self, big: bool = False, pid: int = 1, version: int = 0x20180424, written: int = 0) -> None:
+        self._order = ">" if big else "<"
+        self._n_blocks = 0
+        super().__init__(struct.pack(f"{self._order}4Q", 0x7872617970726F66, version, written, pid))
+
+    def block(self, tid: int, records: Sequence[tuple[Sequence[int], int, int]], size: int | None = None) -> Self:
+        """records: (function ids, the called one first; calls; ticks). `size` states a wrong one, and cuts."""
+        order = self._order
+        body = b"".join(
+            struct.pack(f"{order}{len(path)}iiQQ", *path, 0, calls, ticks % (1 << 64)) for path, calls, ticks in records
+        )
+        size = 16 + len(body) if size is None else size
+        header = struct.pack(f"{order}IIQ", size, self._n_blocks, tid)
+        self._n_blocks += 1
+        return self.append(header + body[: max(size - 16, 0)])
+
+
 class Machine(NamedTuple):
     """What an ELF file says of its processor; `relative` is the number of its R_*_RELATIVE relocation."""
 

@@ -14,7 +14,12 @@ def fold_stacks(prefix: _Int32, key_of_stack: _Int32, first: int, nodes: NodeTab
 class CallAmounts:
     def __new__(cls, ends: _Int64, nodes: NodeTable) -> Self: ...
     def add(
-        self, ts: _Int64, frame: _Int32, flags: NDArray[np.uint8], key_of_frame: _Int32
+        self,
+        ts: _Int64,
+        frame: _Int32,
+        flags: NDArray[np.uint8],
+        key_of_frame: _Int32,
+        counts: _Int64 | None = None,
     ) -> tuple[_Int32, _Int32, _Int64, _Int64]: ...
     def rest(self) -> tuple[_Int32, _Int32, _Int64, _Int64]: ...
 

@@ -63,9 +63,10 @@ cdef class CallAmounts:
 
     def add(
         self, const int64_t[::1] ts not None, const int32_t[::1] frame not None, const uint8_t[::1] flags not None,
-        const int32_t[::1] key_of_frame not None
+        const int32_t[::1] key_of_frame not None, const int64_t[::1] counts=None
     ):
-        """Adds rows of the stream. Returns (bucket, node, ns, calls) of the buckets that end before the last row."""
+        """Adds rows of the stream. counts: how many calls each enter stands for, None is one. Returns (bucket, node,
+        ns, calls) of the buckets that end before the last row."""
         cdef Py_ssize_t n = ts.shape[0]
         cdef Py_ssize_t last = self._ends.shape[0] - 1
         cdef Py_ssize_t i = 0
@@ -73,7 +74,8 @@ cdef class CallAmounts:
         cdef int32_t node
         cdef NodeTable table = self._nodes
         cdef bint bad = False
-        if frame.shape[0] != n or flags.shape[0] != n:
+        cdef bint counted = counts is not None
+        if frame.shape[0] != n or flags.shape[0] != n or counted and counts.shape[0] != n:
             raise ValueError("CallAmounts: columns of several lengths")
         # Each row touches two nodes at most, each bucket that begins the one that goes on.
         n_out = self._n_touched + 2 * n + last + 1
@@ -102,7 +104,7 @@ cdef class CallAmounts:
                         node = self._path[self._depth - 1] if self._depth > 0 else -1
                         node = table.intern(node, key_of_frame[frame[i]])
                         self._touch(node)
-                        self._calls[node] += 1
+                        self._calls[node] = plus(self._calls[node], counts[i] if counted else 1)
                         self._path[self._depth] = node
                         self._depth += 1
                     i += 1

@@ -222,7 +222,8 @@ class Trees:
         """Yields (bucket, node, ns, calls) of a thread, in pieces."""
         amounts = CallAmounts(self._ends(), self.nodes)
         for piece in (p.take(slice(at, at + ROWS)) for p in calls.pieces() for at in range(0, len(p), ROWS)):
-            found = amounts.add(piece["ts"], piece["frame"], piece["flags"], self.keys.update())
+            columns = piece["ts"], piece["frame"], piece["flags"]
+            found = amounts.add(*columns, self.keys.update(), piece.counts())
             if len(found[0]):
                 yield found
         rest = amounts.rest()

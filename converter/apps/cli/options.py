@@ -71,6 +71,11 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         "--clock-offset", metavar="DUR",
         help="add this to the times of samples to get times on the clock of the jitted code: 1.5s or =-20ms",
     )  # fmt: skip
+    parser.add_argument(
+        "--cycle-frequency", metavar="HZ",
+        help="how fast the processor's counter ticks, as 2.1GHz or 2100MHz, where a recording does not tell (default: a "
+        "tick is a nanosecond)",
+    )  # fmt: skip
     add_search_options(parser)
     parser.add_argument(
         "--keep-cut-stacks-apart",
@@ -170,7 +175,7 @@ def load_trace(arguments: argparse.Namespace, adds_calls: bool = False, on_downl
 
 def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> LoadOptions:
     """Returns what the arguments say about how recordings are read. Raises UsageError for malformed times."""
-    from traceferry.common.units import parse_duration, parse_offset, parse_range
+    from traceferry.common.units import parse_duration, parse_frequency, parse_offset, parse_range
     from traceferry.reading import LoadOptions
 
     return LoadOptions(
@@ -181,6 +186,7 @@ def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> Loa
         embed_sources=arguments.embed_sources,
         source_roots=getattr(arguments, "source_root", ()),
         clock_offset_ns=parse_offset(arguments.clock_offset) if arguments.clock_offset else None,
+        cycle_frequency=parse_frequency(arguments.cycle_frequency) if arguments.cycle_frequency else None,
         sysroots=arguments.sysroot,
         keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
         decompress_limit=arguments.decompress_limit,

@@ -20,8 +20,6 @@ from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import MEASURES, Group, nodes_by_root
 from traceferry.common.shown_text import encodable
 from traceferry.model import (
-    CALLS,
-    LEAVE,
     SAMPLES,
     Array,
     Clock,
@@ -33,8 +31,8 @@ from traceferry.model import (
     TraceBuilder,
     sums,
 )
+from traceferry.timeline.summed_calls import LARGEST_NS, summed_calls
 
-LARGEST_NS = 1 << 62
 SAMPLE_NS = 1_000_000
 COLOR = "blue"
 FRAME_LENGTH = 7
@@ -177,26 +175,7 @@ def _calls(nodes: _Nodes) -> Table:
     parent = np.where(nodes.inside[place] == nodes.parent, place, -1).astype(np.int32)
     total: Array = np.minimum(nodes.own["time_ns"], LARGEST_NS)
     add_to_ancestors(parent, total)
-    children: dict[int, list[int]] = {}
-    for node, up in enumerate(parent.tolist()):
-        if total[node]:
-            children.setdefault(up, []).append(node)
-    frame_of = nodes.frame.tolist()
-    ts: list[int] = []
-    frame: list[int] = []
-    flags: list[int] = []
-    now = 0
-    waiting: list[tuple[int, bool, int]] = [(node, False, 0) for node in reversed(children.get(-1, ()))]
-    while waiting:
-        node, leaves, end = waiting.pop()
-        if leaves:
-            now = end
-        else:
-            waiting.append((node, True, min(now + int(total[node]), LARGEST_NS)))
-            waiting += [(child, False, 0) for child in reversed(children.get(node, ()))]
-        ts.append(now)
-        frame.append(frame_of[node])
-        flags.append(LEAVE if leaves else 0)
-    return Table(
-        CALLS, {"ts": np.array(ts, np.int64), "frame": np.array(frame, np.int32), "flags": np.array(flags, np.uint8)}
-    )
+    kept = np.flatnonzero(total)
+    parent = np.append(np.cumsum(total > 0) - 1, -1)[parent[kept]]
+    own, counts = (nodes.own[name][kept] for name in ("time_ns", "calls"))
+    return summed_calls(parent, nodes.frame[kept], own, counts, np.zeros(len(kept), np.uint8))
