@@ -50,7 +50,7 @@ class CallTree:
     """The call paths of a thread, callers before callees, siblings in the order of their first calls.
 
     parent: int32, of each the row of its caller, -1 is none; function: int32 index into `Profile.function_ids`; calls,
-    ticks: int64, of the calls that ended, ticks with those of callees. NO_RECORD calls: the file only has what it calls.
+    ticks: int64, of the calls that ended, ticks with those of callees. NO_RECORD calls: the file has only its callees.
     """
 
     tid: int

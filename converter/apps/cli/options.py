@@ -73,8 +73,8 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--cycle-frequency", metavar="HZ",
-        help="how fast the processor's counter ticks, as 2.1GHz or 2100MHz, where a recording does not tell (default: a "
-        "tick is a nanosecond)",
+        help="how fast the processor's counter ticks, as 2.1GHz or 2100MHz, where a recording does not tell (default: "
+        "a tick is a nanosecond)",
     )  # fmt: skip
     add_search_options(parser)
     parser.add_argument(
