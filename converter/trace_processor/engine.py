@@ -59,7 +59,12 @@ def _candidates(path: str | None) -> Iterator[tuple[str, str]]:
 def _checked(path: str, found: str) -> Engine:
     try:
         done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=ANSWERS_WITHIN_S, check=False
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWERS_WITHIN_S,
+            check=False,
         )
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or str(error)

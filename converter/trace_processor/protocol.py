@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from traceferry.common.errors import UsageError
+from traceferry.common.errors import FormatError, UsageError
 
 NAMES = {
     "TraceProcessorRpcStream": "TraceProcessorRpcStream",
@@ -38,6 +38,16 @@ def messages() -> dict[str, Any]:
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"perfetto.protos.{path}"))
         for name, path in NAMES.items()
     }
+
+
+def parsed(name: str, data: bytes) -> Any:
+    """Returns the message of this type. Raises FormatError."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return messages()[name].FromString(data)
+    except DecodeError as error:
+        raise FormatError(f"an answer is no {name}: {error}") from None
 
 
 def _take_texts_as_bytes(file: Any) -> None:

@@ -185,12 +185,12 @@ class Rows:
         yield from self._batches
         if self._file is None:
             return
-        from traceferry.trace_processor.protocol import messages
+        from traceferry.trace_processor.protocol import parsed
 
         self._file.seek(0)
         while head := self._file.read(LENGTH_BYTES):
             data = self._file.read(int.from_bytes(head, "little"))
-            yield batch_of(len(self.names), messages()["CellsBatch"].FromString(data))
+            yield batch_of(len(self.names), parsed("CellsBatch", data))
 
     def answer(self) -> Answer:
         """Returns all of them by columns, in memory."""

@@ -19,7 +19,7 @@ from types import TracebackType
 
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.trace_processor.engine import Engine
-from traceferry.trace_processor.protocol import messages
+from traceferry.trace_processor.protocol import messages, parsed
 from traceferry.trace_processor.results import Answer, Rows
 
 FRAME_TAG = 0x0A
@@ -94,11 +94,10 @@ class Session:
         rows = Rows()
         while True:
             data = self._read_frame()
-            answer = messages()["TraceProcessorRpc"]()
             try:
-                answer.ParseFromString(data)
-            except ValueError:  # protobuf's DecodeError
-                raise self._ended(NO_ANSWER) from None
+                answer = parsed("TraceProcessorRpc", data)
+            except FormatError as error:
+                raise self._ended(error.message) from None
             if answer.HasField("fatal_error") or answer.HasField("invalid_request"):
                 raise self._ended(answer.fatal_error or "the request is unknown to this version")
             result = answer.query_result

@@ -135,6 +135,8 @@ def _is_read_by_engine(arguments: argparse.Namespace) -> bool:
 
     if len(arguments.inputs) > 1 or arguments.format or os.path.isdir(arguments.inputs[0]):
         return False
+    if os.path.isfile(arguments.inputs[0]) and not os.path.getsize(arguments.inputs[0]):
+        return True  # an empty trace, on which SQL can be tried
     source = inputs_of(open_source(arguments.inputs[0], limit_of(arguments.decompress_limit)))[0]
     chosen = [option for option, unset in SELECTIONS.items() if getattr(arguments, option) != unset]
     try:
