@@ -153,7 +153,7 @@ def main() -> int:
     if wanted("two", arguments.part):
         compare_two_events(targets, n // 2, rounds)
     if wanted("branches", arguments.part):
-        few = n // 10
+        few = n // 4
         compare(targets, "branches", made("branches", few, branches), few, rounds, "-F", "+brstack")
     return targets.status()
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from builders.perf_data import (
     BRANCH_ANY,
@@ -41,7 +42,7 @@ from test_perf_map import (
 
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.info.text import as_text
-from traceferry.importers.perf import branches
+from traceferry.importers.perf import _branches, branches
 from traceferry.model import BRANCH_MISPREDICTED, BRANCH_PREDICTED, BRANCH_UNKNOWN, Trace
 from traceferry.timeline.select import select_range
 
@@ -270,6 +271,40 @@ def test_many_samples_are_decoded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(whole) == 12
     part = select_range(read(data), START + 2, START + 4)
     assert [row[0] for row in rows(part)] == [2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_how_many_there_are_is_known_before(order: str) -> None:
+    """Unknown ends, 0, are counted unless both are unknown; the kernel's addresses are of one space."""
+    data = taken(order)
+    for nth, pid in enumerate((PID, 9, PID)):
+        both = [(LIB, 0, 1), (0, LIB + 16, 1), (0, 0, 1), ((1 << 63) + 64 * nth, LIB, 1)]
+        data.sample(pid, pid, START + nth, LIB, branches=both[: nth + 2])
+    threads = [thread.load(trace).branches for trace in [read(data)] for _, thread in trace.threads]
+    assert [len(table) for table in threads] == [len(list(table["ts"])) for table in threads]
+    assert sum(map(len, threads)) == 2 + 2 + 3
+
+
+def test_addresses_of_many_branches() -> None:
+    n = 5000
+    of_kernel = np.uint64(1 << 63) + np.arange(n, dtype=np.uint64) % np.uint64(7)
+    words = np.stack([np.arange(n, dtype=np.uint64), of_kernel, np.zeros(n, np.uint64)], axis=1)
+    data, at = np.frombuffer(words.tobytes(), np.uint8), np.arange(0, 24 * n, 24)
+    places = data, at, np.ones(n, np.int32)
+    spaces, addresses = _branches.addresses(*places, np.full(n, 3, np.int32), 1 << 63, 0, False)
+    assert sorted(addresses[spaces == 3].tolist()) == list(range(n))
+    assert sorted(addresses[spaces == 0].tolist()) == [(1 << 63) + k for k in range(7)]
+    assert np.array_equal(_branches.entries(*places, False), words.T)
+
+
+@pytest.mark.parametrize(("at", "n"), [(-1, 1), (1, 2), (0, -1), (25, 1)])
+def test_branches_outside_the_data(at: int, n: int) -> None:
+    places = np.zeros(48, np.uint8), np.array([at]), np.array([n], np.int32)
+    for read_them in (_branches.entries, _branches.count_known):
+        with pytest.raises(ValueError, match="branches"):
+            read_them(*places, False)
+    with pytest.raises(ValueError, match="branches"):
+        _branches.addresses(*places, np.zeros(1, np.int32), 1 << 63, 0, False)
 
 
 def test_sums_of_branches() -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceferry.importers.perf import _branches
 from traceferry.importers.perf.chains import ragged
-from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.frames import frames_of
 from traceferry.importers.perf.layout import BRANCH_ANY, BRANCH_CALL_STACK
 from traceferry.importers.perf.natives import Natives
@@ -58,12 +58,15 @@ class Entries:
 
 def entries_of(recording: Recording, rows: Array) -> Entries:
     """Returns the branches of these samples, the latest of each first."""
-    samples, order = recording.samples, recording.order
-    data = np.frombuffer(recording.stream, np.uint8)
-    of, nth = ragged(samples.branch_n[rows].astype(np.int64))
-    at = samples.branch_at[rows][of] + ENTRY_SIZE * nth
-    begin, end, flags = (numbers_at(data, at + 8 * place, order + "u8") for place in range(3))
-    return Entries(of, nth, begin, end, *_flags(flags, order == ">"))
+    of, nth = ragged(recording.samples.branch_n[rows].astype(np.int64))
+    begin, end, flags = _branches.entries(*_places_of(recording, rows))
+    return Entries(of, nth, begin, end, *_flags(flags, recording.order == ">"))
+
+
+def _places_of(recording: Recording, rows: Array) -> tuple[Array, Array, Array, bool]:
+    """Returns the data, where in it the branches of these samples begin, how many they are, and the byte order."""
+    samples, data = recording.samples, np.frombuffer(recording.stream, np.uint8)
+    return data, samples.branch_at[rows], samples.branch_n[rows], recording.order == ">"
 
 
 def _flags(flags: Array, big: bool) -> tuple[Array, Array, Array]:
@@ -98,7 +101,8 @@ class Branches:
         mine = self._with_ways(rows)
         if not len(mine):
             return Table(BRANCHES)
-        return StreamedTable(BRANCHES, lambda: self._pieces(mine))
+        n_rows = _branches.count_known(*_places_of(self._recording, mine))
+        return StreamedTable(BRANCHES, lambda: self._pieces(mine), n_rows)
 
     def _with_ways(self, rows: Array) -> Array:
         samples = self._recording.samples
@@ -142,17 +146,10 @@ class Branches:
         """Looks all addresses up, each as long as its program was sampled."""
         samples = self._recording.samples
         rows = self._with_ways(np.arange(len(samples)))
-        parts: dict[int, list[Array]] = {}
-        for first in range(0, len(rows), AT_ONCE):
-            some = rows[first : first + AT_ONCE]
-            entries = entries_of(self._recording, some)
-            space = (FIRST_PROGRAM + self._program[some])[entries.of]
-            both = np.concatenate((entries.begin, entries.end))
-            for number, mine in rows_by_key(spaces_of(np.concatenate((space, space)), both)).items():
-                parts.setdefault(number, []).append(np.unique(both[mine]))
-                if len(parts[number]) > 64:
-                    parts[number] = [np.unique(np.concatenate(parts[number]))]
-        addresses = {space: np.unique(np.concatenate(of)) for space, of in sorted(parts.items())}
+        data, at, n, is_big = _places_of(self._recording, rows)
+        space = (FIRST_PROGRAM + self._program[rows]).astype(np.int32)
+        spaces, found = _branches.addresses(data, at, n, space, int(KERNEL_FROM), KERNEL_SPACE, is_big)
+        addresses = {number: np.sort(found[mine]) for number, mine in sorted(rows_by_key(spaces).items())}
         return _Places(addresses, self._times(rows, addresses), memory, natives, self._recording.maps, trace)
 
     def _times(self, rows: Array, spaces: Sequence[int] | dict[int, Array]) -> dict[int, tuple[int, int]]:
