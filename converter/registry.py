@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
+from traceferry.common.suggestions import did_you_mean
 from traceferry.files.json_text import is_json, is_page, members_seen
 from traceferry.files.output import Output
 from traceferry.files.source import Source
@@ -265,14 +266,18 @@ def importer_named(name: str) -> Importer:
     for importer in IMPORTERS:
         if importer.name == name:
             return importer
-    raise UsageError(f"unknown input format {name!r}; known formats: {', '.join(i.name for i in IMPORTERS)}")
+    raise _unknown("input format", name, [importer.name for importer in IMPORTERS])
 
 
 def exporter_named(name: str) -> Exporter:
     for exporter in EXPORTERS:
         if exporter.name == name:
             return exporter
-    raise UsageError(f"unknown output format {name!r}; known formats: {', '.join(e.name for e in EXPORTERS)}")
+    raise _unknown("output format", name, [exporter.name for exporter in EXPORTERS])
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> UsageError:
+    return UsageError(f"unknown {what} {name!r}{did_you_mean(name, known)}; known formats: {', '.join(known)}")
 
 
 def exporter_for(path: str) -> Exporter:

@@ -116,6 +116,46 @@ def test_a_file_is_converted(run: Run, folder: Path, words: list[str]) -> None:
     assert is_firefox((folder / "o.json").read_bytes())
 
 
+FOLDERS = {
+    "one recording": ["app.xray"],
+    "compressed": ["app.xray.gz"],
+    "what was made of it, beside it": ["app.xray", "app.xray.json.gz", "app.xray.pftrace"],
+    "other files": ["app.xray", "notes.txt", "app"],
+}
+
+
+@pytest.mark.parametrize("names", FOLDERS.values(), ids=FOLDERS)
+def test_a_folder_with_one_recording_is_that(run: Run, folder: Path, names: list[str]) -> None:
+    (folder / "run").mkdir()
+    for name in names:
+        data = gzip.compress(WHOLE.bytes()) if name.endswith(".gz") else WHOLE.bytes()
+        (folder / "run" / name).write_bytes(data)
+    assert run("info", "run").out == run("info", f"run/{names[0]}").out
+    assert run("convert", "run").status == 0
+    assert (folder / "run" / f"{names[0]}.json.gz").exists()
+
+
+def test_without_a_word_there_is_a_short_help(run: Run) -> None:
+    done = run()
+    assert (done.status, done.out) == (2, "")
+    assert [line.split()[0] for line in done.err.splitlines() if line.startswith("  ")] == ["traceferry"] * 3
+
+
+def test_inputs_may_stand_after_options(run: Run, folder: Path) -> None:
+    (folder / "second.xray").write_bytes(WHOLE.bytes())
+    assert run("convert", "app.xray", "-o", "o.json", "second.xray").status == 0
+    apart = run("convert", "-o", "p.json", "app.xray", "second.xray")
+    assert (apart.status, (folder / "o.json").read_bytes()) == (0, (folder / "p.json").read_bytes())
+
+
+def test_the_most_used_options_come_first(run: Run) -> None:
+    lines = run("convert", "--help").out.splitlines()
+    assert [line for line in lines if line.endswith(":") and line.islower() and not line.startswith(" ")] == [
+        "input:", "output:", "selection:", "symbols and sources:", "rare:", "with --batch:", "examples:",
+    ]  # fmt: skip
+    assert next(line for line in lines if line.startswith("  -")).startswith("  -o OUT, --output OUT")
+
+
 def test_version(run: Run) -> None:
     from importlib.metadata import version
 
@@ -123,7 +163,7 @@ def test_version(run: Run) -> None:
     assert traceferry.__version__ == version("traceferry")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh"])
 def test_completion(run: Run, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("shtab", reason="the package shtab is not installed")
     script = run("completion", shell).out
@@ -292,13 +332,18 @@ def test_check(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 FAILURES = {
     "missing input": (["convert", "none.xray", "-o", "o.json"], "none.xray: cannot be read: No such file"),
-    "a folder as input": (["convert", "sub", "-o", "o.json"], "sub: cannot be read"),
+    "a folder as input": (["convert", "sub", "-o", "o.json"], "sub: a folder without a recording in it"),
     "empty file": (["convert", "empty", "-o", "o.json"], "empty: the file is empty"),
     "no known format": (["convert", "text", "-o", "o.json"], "text: unrecognised input format"),
     "too short": (["convert", "short.xray", "-o", "o.json"], "short.xray"),
     "unsupported version": (["convert", "v9.xray", "-o", "o.json", "--from", "xray"], "version 9"),
     "unknown suffix": (["convert", "app.xray", "-o", "o.txt"], "o.txt: no output format has this suffix"),
     "unknown output format": (["convert", "app.xray", "--to", "svg"], "unknown output format 'svg'"),
+    "a mistyped command": (["convrt", "app.xray"], "convrt: neither a file nor a command; did you mean convert?"),
+    "a mistyped option": (["convert", "app.xray", "--symbol", "app"], "unknown option; did you mean --symbols?"),
+    "a mistyped format": (["convert", "app.xray", "--to", "perfeto"], "'perfeto'; did you mean perfetto?"),
+    "a mistyped viewer": (["view", "app.xray", "--in", "firefx"], "unknown value 'firefx'; did you mean firefox?"),
+    "several recordings in a folder": (["convert", "."], ".: a folder with 4 recordings: name one of app.xray"),
     "neither a file nor a command": (["frobnicate"], "frobnicate: neither a file nor a command; commands: view"),
     "range after the end": (["app.xray", "--range", "9s,"], "the range starts at 9s; the recording lasts 1ms"),
     "duration of centuries": (["app.xray", "--min-duration", "9" * 400], "is not a valid duration: it is longer than"),

@@ -27,10 +27,12 @@ from traceferry.apps.cli import (
     symbols,
     view,
 )
-from traceferry.apps.cli.options import DONE, FAILED, share_servers, with_values
+from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.apps.cli.options import DONE, FAILED, PROGRAM, RECORDING, look_into_folders, share_servers, with_values
 from traceferry.apps.cli.termination import Terminated, terminable
 from traceferry.common.errors import FormatError, UsageError, within_limits
 from traceferry.common.shown_text import shown
+from traceferry.common.suggestions import did_you_mean
 
 COMMANDS = {
     "view": (view, "show recordings in a viewer in the browser"),
@@ -48,6 +50,13 @@ COMMANDS = {
 }
 # As a word of its own, or as the value of an option.
 HOME = re.compile(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
+SHORT_HELP = f"""traceferry turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.
+
+  traceferry view {RECORDING}                  show it in the browser
+  traceferry {RECORDING} -o out.html           make one page that opens anywhere
+  traceferry info {PROGRAM}    print what is in it
+
+`traceferry --help` lists the commands, `traceferry formats` what can be read and written."""
 GLOBAL_OPTIONS = ("-h", "--help", "--version")
 
 
@@ -60,8 +69,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = argparse.Namespace()
     try:
         words = _with_command(_with_home(sys.argv[1:] if argv is None else argv))
+        if not words:
+            for line in SHORT_HELP.splitlines():
+                print(shown(line), file=sys.stderr)
+            return FAILED
         arguments = parser().parse_args(with_values(words))
         share_servers(arguments)
+        look_into_folders(arguments)
         with terminable(), within_limits(), _no_garbage_collection():
             status = arguments.run(arguments)
         sys.stdout.flush()
@@ -98,7 +112,8 @@ def _with_command(words: list[str]) -> list[str]:
         return words
     first = words[0]
     if not first.startswith("-") and not os.path.lexists(first):
-        raise UsageError(f"{first}: neither a file nor a command; commands: {', '.join(COMMANDS)}")
+        meant = did_you_mean(first, COMMANDS) or f"; commands: {', '.join(COMMANDS)}"
+        raise UsageError(f"{first}: neither a file nor a command{meant}")
     return ["convert", *words]
 
 
@@ -136,14 +151,14 @@ class _Version(argparse.Action):
         of.exit()
 
 
-class _Parser(argparse.ArgumentParser):
+class _AllCommands(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Escapes the message: a word that a shell's pattern made of a file's name may stand in it."""
-        super().error(shown(message))
+        """Escapes the message, as CommandParser does."""
+        self.exit(FAILED, shown(f"traceferry: {message} (see: traceferry --help)") + "\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    of_all = _Parser(
+    of_all = _AllCommands(
         prog="traceferry",
         usage="traceferry [COMMAND] ...",
         description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.\n"
@@ -154,12 +169,13 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     of_all.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    commands = of_all.add_subparsers(required=True, metavar="COMMAND", prog="traceferry")
+    commands = of_all.add_subparsers(
+        title="commands", required=True, metavar="COMMAND", prog="traceferry", parser_class=CommandParser
+    )
     for name, (command, summary) in COMMANDS.items():
-        of_one = commands.add_parser(
-            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-        )
+        of_one = commands.add_parser(name, help=summary)
         of_one.set_defaults(run=command.run)
         command.add_to(of_one)
+        of_one.shorten_usage()
     commands.choices["completion"].set_defaults(whole=of_all)
     return of_all

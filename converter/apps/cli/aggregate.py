@@ -11,6 +11,7 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_recording_options, explain, load_options, number
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from traceferry.apps.fleet.run import Pool
 
 
-def add_to(aggregate: argparse.ArgumentParser) -> None:
+def add_to(aggregate: CommandParser) -> None:
     explain(
         aggregate,
         "Adds up any number of recordings, on all processors or a Dask cluster, into a folder of Parquet "
@@ -34,23 +35,23 @@ def add_to(aggregate: argparse.ArgumentParser) -> None:
         "traceferry aggregate 's3://bucket/{commit}/*.mlpd' -o s3://stats/mono/ --resume\n"
         "traceferry aggregate 'runs/*.mlpd' --merge fleet.html --merge fleet.json.gz",
     )
-    aggregate.add_argument(
+    aggregate.input.add_argument(
         "inputs", nargs="*", metavar="INPUT",
         help="recordings: files, folders, patterns in quotes or URLs; {name} in a pattern stands for any text without "
         "a slash and makes it a label",
     )  # fmt: skip
-    aggregate.add_argument(
+    aggregate.selection.add_argument(
         "--by", metavar="LABELS", help="labels whose combinations are kept apart, with commas (default: all)"
     )
-    aggregate.add_argument("-o", "--output", metavar="FOLDER", help="the folder or URL that gets the tables")
-    aggregate.add_argument(
+    aggregate.output.add_argument("-o", "--output", metavar="FOLDER", help="the folder or URL that gets the tables")
+    aggregate.output.add_argument(
         "--merge", action="append", default=[], metavar="FILE",
         help="write one profile of all recordings, a process for each combination of labels; repeat the option for "
         "several formats",
     )  # fmt: skip
-    add_fleet_options(aggregate)
+    add_fleet_options(aggregate.add_argument_group("fleet"))
     add_recording_options(aggregate)
-    aggregate.add_argument("--quiet", action="store_true", help="print errors only")
+    aggregate.output.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def add_fleet_options(parser: argparse._ActionsContainer) -> None:

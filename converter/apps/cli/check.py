@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 
 from traceferry.apps.cli import options
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.shown_text import shown
 
 
-def add_to(check: argparse.ArgumentParser) -> None:
+def add_to(check: CommandParser) -> None:
     options.explain(
         check,
         "Reads a recording completely, checks the trace against the model's laws (balanced calls, rising "

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceferry import registry
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, RECORDING, add_recording_options, explain, not_negative, number, size
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
@@ -32,7 +33,7 @@ UNUSED = "symbols_unused"
 OF_SYMBOLS = ("program_unverified", "program_unused", UNUSED)
 
 
-def add_to(compare: argparse.ArgumentParser) -> None:
+def add_to(compare: CommandParser) -> None:
     explain(
         compare,
         "Compares one or several recordings (runs) of a program with those of another build of it: time, "
@@ -42,69 +43,73 @@ def add_to(compare: argparse.ArgumentParser) -> None:
         f"traceferry compare --base 'base/*' --new 'new/*' --fail-on 'self > 5%'\n"
         f"traceferry compare --base 'base/*' --new 'new/*' -o diff.html",
     )
-    compare.add_argument(
+    compare.input.add_argument(
         "recordings", nargs="*", metavar="BASE NEW",
         help="two recordings, or folders that `aggregate` wrote, one of each build",
     )  # fmt: skip
-    compare.add_argument(
+    compare.input.add_argument(
         "--base", action="extend", nargs="+", default=[], metavar="GLOB",
         help="recordings of the base, each a run: files, or patterns in quotes",
     )  # fmt: skip
-    compare.add_argument("--new", action="extend", nargs="+", default=[], metavar="GLOB", help="those to compare with")
+    compare.input.add_argument(
+        "--new", action="extend", nargs="+", default=[], metavar="GLOB", help="those to compare with"
+    )
     add_recording_options(compare)
     for side in ("base", "new"):
-        compare.add_argument(
+        compare.symbols.add_argument(
             f"--{side}-symbols", action="append", default=[], metavar="FILE-OR-DIR",
             help=f"as --symbols, for the {side} side only",
         )  # fmt: skip
-    compare.add_argument(
+    compare.selection.add_argument(
         "--rename", action="append", default=[], metavar="OLD=NEW",
         help="a function or class that got another name; * in OLD stands for any text, and in NEW for the same",
     )  # fmt: skip
-    compare.add_argument(
+    compare.rare.add_argument(
         "--normalise", choices=METHODS, default="typical",
         help="how runs of different length are brought to one level: by the typical function (default), by the whole, "
         "or not at all",
     )  # fmt: skip
-    compare.add_argument(
+    compare.selection.add_argument(
         "--leave-out-disturbed", action="store_true",
         help="compare without runs that lost samples or were much slower than the others of their side",
     )  # fmt: skip
-    compare.add_argument(
+    compare.rare.add_argument(
         "--alpha", type=part, default=0.01, metavar="P",
         help="how many of the changes that are called significant may be chance, as a part (default: 0.01)",
     )  # fmt: skip
-    compare.add_argument(
+    compare.rare.add_argument(
         "--margin", type=part, default=0.05, metavar="P",
         help="changes that are surely within this part count as the same (default: 0.05)",
     )  # fmt: skip
-    compare.add_argument(
+    compare.output.add_argument(
+        "-o", "--output", action="append", default=[], metavar="OUT",
+        help="a page with a differential flame graph (.html), or a file for a viewer (.json.gz, .pftrace); repeat the "
+        "option for several",
+    )  # fmt: skip
+    compare.output.add_argument(
         "--fail-on", action="append", default=[], metavar="EXPR",
         help="exit status 3 if a significant change is beyond this: self > 5%%, total('main') > 50ms, calls > 0, "
         "allocated_bytes('Order') > 1%%, gc_pause.p99 > 10ms, code_size > 2%%, cache-misses('parse') > 5%%, "
         "ipc('parse') < 1.2; repeat the option for several",
     )  # fmt: skip
-    compare.add_argument(
+    compare.output.add_argument(
         "--strict", action="store_true",
         help="exit status 3 also where the data is too poor to decide --fail-on: for the row that it names; without a "
         "name, for the rows whose possible change is 1 percent of the whole or more",
     )  # fmt: skip
-    compare.add_argument(
-        "-o", "--output", action="append", default=[], metavar="OUT",
-        help="a page with a differential flame graph (.html), or a file for a viewer (.json.gz, .pftrace); repeat the "
-        "option for several",
-    )  # fmt: skip
-    compare.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write JSON (see FORMATS.md; default: -)")
-    compare.add_argument(
+    compare.output.add_argument(
+        "--json", metavar="FILE", nargs="?", const="-", help="write JSON (see FORMATS.md; default: -)"
+    )
+    compare.output.add_argument(
         "--markdown", metavar="FILE", nargs="?", const="-", help="write Markdown for the summary of a job (default: -)"
     )
-    compare.add_argument(
+    compare.rare.add_argument(
         "--markdown-limit", type=size, default=64_000, metavar="SIZE", help="its largest size (default: 64000)"
     )
-    compare.add_argument(
+    compare.output.add_argument(
         "--top", type=not_negative, default=20, metavar="N", help="the length of each list (default: 20)"
     )
-    compare.add_argument("--quiet", action="store_true", help="print no text, only the reasons of --fail-on")
+    compare.output.add_argument("--quiet", action="store_true", help="print no text, only the reasons of --fail-on")
 
 
 def run(arguments: argparse.Namespace) -> int:

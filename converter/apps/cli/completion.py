@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import argparse
 
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, explain
 from traceferry.common.errors import UsageError
 
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh", "fish", "tcsh")
 # What the words of these arguments are; shtab completes them.
 FILES = ("INPUT", "SOURCE", "FILE", "FILE-OR-DIR", "FILE.json", "OUT", "OUT.gsym", "DIR")
 
 
-def add_to(completion: argparse.ArgumentParser) -> None:
+def add_to(completion: CommandParser) -> None:
     explain(
         completion,
         "Prints a script that completes commands, options and files. Needs the package shtab: "
         "pip install 'traceferry[completion]'.",
         examples="traceferry completion bash > ~/.local/share/bash-completion/completions/traceferry\n"
-        "traceferry completion zsh > ~/.zfunc/_traceferry",
+        "traceferry completion zsh > ~/.zfunc/_traceferry\n"
+        "traceferry completion fish > ~/.config/fish/completions/traceferry.fish",
     )
     completion.add_argument("shell", choices=SHELLS, help="the shell")
 

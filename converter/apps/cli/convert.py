@@ -10,6 +10,7 @@ from typing import Any
 
 from traceferry import registry
 from traceferry.apps.cli import aggregate, options
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
@@ -19,7 +20,7 @@ from traceferry.files.output import beside, check_distinct, open_output
 SINGLE_OPTIONS = {"report": None, "fail_on": None}
 
 
-def add_to(convert: argparse.ArgumentParser) -> None:
+def add_to(convert: CommandParser) -> None:
     examples = [f"traceferry {importer.example} -o out.json.gz" for importer in registry.IMPORTERS]
     options.explain(
         convert,
@@ -31,27 +32,31 @@ def add_to(convert: argparse.ArgumentParser) -> None:
         + f"\ntraceferry {options.PROGRAM} --symbols libapp.so --min-duration 10us",
     )
     options.add_input_options(convert, may_lack=True)
-    convert.add_argument(
+    convert.output.add_argument(
         "-o", "--output", metavar="OUT",
         help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace, .html, "
         ".pb (pprof), .folded or .afdo.txt, each also with .gz; - is standard output (default: beside the first input)",
     )  # fmt: skip
-    convert.add_argument("--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS))
+    convert.output.add_argument(
+        "--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS)
+    )
     held = sorted({name for e in registry.EXPORTERS for name in e.holds})
-    convert.add_argument(
+    convert.output.add_argument(
         "--without", action="append", default=[], choices=held, metavar="NAME",
         help=f"keep a page small: do not embed the file for this viewer; repeat the option for both: {', '.join(held)}",
     )  # fmt: skip
-    convert.add_argument(
+    convert.rare.add_argument(
         "--batch", action="store_true",
         help="convert each recording by itself, on all processors or a Dask cluster: inputs are files, folders, "
         "patterns in quotes or URLs, -o is a folder or URL, which also gets a table of the recordings (needs "
         "traceferry[fleet])",
     )  # fmt: skip
     aggregate.add_fleet_options(convert.add_argument_group("with --batch"))
-    convert.add_argument("--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON")
+    convert.output.add_argument(
+        "--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON"
+    )
     options.add_fail_on(convert)
-    convert.add_argument("--quiet", action="store_true", help="print errors only")
+    convert.output.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,11 +8,12 @@ from itertools import islice
 
 from traceferry import registry
 from traceferry.apps.cli import options
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 
-def add_to(dump: argparse.ArgumentParser) -> None:
+def add_to(dump: CommandParser) -> None:
     options.explain(
         dump,
         "Prints the records in the order of the file, one on each line, with their offsets.",
@@ -20,13 +21,15 @@ def add_to(dump: argparse.ArgumentParser) -> None:
         f"traceferry dump {options.RECORDING} --offset 0x1f40 --limit 5\n"
         "traceferry dump --model",
     )
-    dump.add_argument("input", nargs="?", metavar="INPUT", help="a recording; - is standard input")
+    dump.input.add_argument("input", nargs="?", metavar="INPUT", help="a recording; - is standard input")
     options.add_format_option(dump)
-    dump.add_argument(
+    dump.selection.add_argument(
         "--offset", type=options.not_negative, default=0, metavar="N", help="start at this offset; 0x1f is hex"
     )
-    dump.add_argument("--limit", type=options.not_negative, default=None, metavar="N", help="print at most N lines")
-    dump.add_argument("--model", action="store_true", help="print the tables of the model instead")
+    dump.selection.add_argument(
+        "--limit", type=options.not_negative, default=None, metavar="N", help="print at most N lines"
+    )
+    dump.output.add_argument("--model", action="store_true", help="print the tables of the model instead")
     options.add_decompress_limit(dump)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 
 from traceferry import registry
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, explain
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
+def add_to(parser: CommandParser) -> None:
     explain(
         parser,
         "Lists the formats that can be read and written.",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 
 from traceferry.apps.cli import options
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 
 
-def add_to(info: argparse.ArgumentParser) -> None:
+def add_to(info: CommandParser) -> None:
     options.explain(
         info,
         "Prints threads, counts, time, the functions with most self time, allocations, heap snapshots, "
@@ -18,12 +19,12 @@ def add_to(info: argparse.ArgumentParser) -> None:
         f"traceferry info {options.RECORDING} --json | jq .functions.top",
     )
     options.add_input_options(info)
-    info.add_argument("--json", action="store_true", help="print JSON for scripts (see FORMATS.md)")
-    info.add_argument(
+    info.output.add_argument("--json", action="store_true", help="print JSON for scripts (see FORMATS.md)")
+    info.output.add_argument(
         "--top", type=options.not_negative, default=20, metavar="N",
         help="the length of each list of functions, classes, sites... (default: 20)",
     )  # fmt: skip
-    info.add_argument(
+    info.output.add_argument(
         "--sort", default="self", metavar="BY",
         help="the order of functions: self (time, default), total, calls, samples, or the name of an event",
     )  # fmt: skip

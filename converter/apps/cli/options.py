@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from traceferry import registry
+from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.common.errors import UsageError
 from traceferry.files.source import is_recording_folder
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ FAILED = 2  # nothing was written
 
 HELP_WIDTH = 78
 # Of the formats, for --help: a recording of samples or code, and one of calls with its program.
-RECORDING, PROGRAM = (registry.IMPORTERS[nth].example for nth in (1, 3))
+SAMPLES = next(importer for importer in registry.IMPORTERS if importer.finds_symbols and not importer.viewer)
+RECORDING = SAMPLES.example
+PROGRAM = next(importer.example for importer in registry.IMPORTERS if "--symbols" in importer.example)
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 Number = TypeVar("Number", int, float)
@@ -37,15 +41,15 @@ FailOn = Literal["loss", "damage"]
 FAIL_ON: tuple[FailOn, ...] = ("loss", "damage")
 
 
-def explain(parser: argparse.ArgumentParser, description: str, examples: str) -> None:
+def explain(parser: CommandParser, description: str, examples: str) -> None:
     """Adds what --help says of a command. examples: of command lines, one in each line."""
     parser.description = textwrap.fill(description, HELP_WIDTH)
     parser.epilog = "examples:" + "".join(f"\n  {example}" for example in examples.splitlines())
 
 
-def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -> None:
+def add_input_options(parser: CommandParser, may_lack: bool = False) -> None:
     """Adds the inputs and how they are read. may_lack: whether something else can name the inputs."""
-    parser.add_argument(
+    parser.input.add_argument(
         "inputs",
         nargs="*" if may_lack else "+",
         metavar="INPUT",
@@ -54,20 +58,20 @@ def add_input_options(parser: argparse.ArgumentParser, may_lack: bool = False) -
     add_recording_options(parser)
 
 
-def add_recording_options(parser: argparse.ArgumentParser) -> None:
+def add_recording_options(parser: CommandParser) -> None:
     """Adds the options of `load_options`."""
-    parser.add_argument(
+    parser.symbols.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
         help="the recorded program; repeat the option for each shared object, in load order; a folder means those "
         "that fit, in it and in its folders (default: the program that a log is named after, beside it)",
     )  # fmt: skip
     add_format_option(parser)
-    parser.add_argument(
+    parser.symbols.add_argument(
         "--embed-sources", action="append", nargs="?", const=".", default=[], metavar="DIR",
         help="embed the text of source files that the recording names and that are in this folder; repeat the option "
         "for several folders (default: the working folder)",
     )  # fmt: skip
-    parser.add_argument(
+    parser.rare.add_argument(
         "--clock-offset", metavar="DUR",
         help="add this to the times of samples to get times on the clock of the jitted code: 1.5s or =-20ms",
     )  # fmt: skip
@@ -77,40 +81,40 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         "a tick is a nanosecond)",
     )  # fmt: skip
     add_search_options(parser)
-    parser.add_argument(
+    parser.rare.add_argument(
         "--keep-cut-stacks-apart",
         choices=("yes", "no"),
         default="yes",
         help="show incomplete unwound stacks under a frame that gives the reason (default: yes)",
     )
-    parser.add_argument(
+    parser.selection.add_argument(
         "--range", metavar="START,END",
         help="keep only this part, in time since the start of the recording: 1s,1.5s or 200ms, or ,3s",
     )  # fmt: skip
-    parser.add_argument(
+    parser.selection.add_argument(
         "--thread", action="append", default=[], metavar="NAME-OR-TID",
         help="keep only this thread, by number, name or part of the name; repeat the option for several",
     )  # fmt: skip
-    parser.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
-    parser.add_argument(
+    parser.selection.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
+    parser.rare.add_argument(
         "--trace-processor", metavar="PATH",
         help="the trace_processor_shell that reads Perfetto traces and SQL (default: as `traceferry formats` tells)",
     )  # fmt: skip
     add_decompress_limit(parser)
 
 
-def add_search_options(parser: argparse.ArgumentParser) -> None:
+def add_search_options(parser: CommandParser) -> None:
     """Adds where binaries and debug files are searched that are not where they were recorded."""
-    parser.add_argument(
+    parser.symbols.add_argument(
         "--sysroot", action="append", default=[], metavar="DIR",
         help="a copy of the recorded machine's file tree; its binaries are searched there at their recorded paths",
     )  # fmt: skip
-    parser.add_argument(
+    parser.symbols.add_argument(
         "--debuginfod", action="append", nargs="?", const="", default=[], metavar="URL",
         help="download binaries and debug files that are not here from this server, by build id (default: the servers "
         "of the variable DEBUGINFOD_URLS); without the option nothing is downloaded",
     )  # fmt: skip
-    parser.add_argument(
+    parser.symbols.add_argument(
         "--symbol-server", default="", metavar="URL",
         help="ask this symbol server for functions of profiles that are addresses, after all else: that of samply load "
         "(http://127.0.0.1:3000/TOKEN), or https://symbolication.services.mozilla.com for Mozilla's programs",
@@ -139,27 +143,58 @@ def share_servers(arguments: argparse.Namespace) -> None:
         arguments.debuginfod = Servers(servers_of(urls, os.environ))
 
 
+def look_into_folders(arguments: argparse.Namespace) -> None:
+    """Puts the recording in place of a folder that holds one, where the command does not take folders itself.
+
+    Raises UsageError for a folder with several recordings, or none."""
+    takes_folders = getattr(arguments, "batch", hasattr(arguments, "manifest"))
+    if hasattr(arguments, "inputs") and not takes_folders:
+        arguments.inputs = [_recording_in(path) if _is_mere_folder(path) else path for path in arguments.inputs]
+
+
+def _is_mere_folder(path: str) -> bool:
+    return os.path.isdir(path) and not is_recording_folder(Path(path))
+
+
+def _recording_in(folder: str) -> str:
+    """Returns the only file whose name is that of a recording: of samples before the jitted code that they need, and
+    before what viewers show, which may be this one's own output."""
+    names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
+    plain = {name: name.removesuffix(".gz").removesuffix(".zst") for name in names}
+    viewers = [suffix for importer in registry.IMPORTERS if importer.viewer for suffix in importer.suffixes]
+    suffixes = [suffix for importer in registry.IMPORTERS if not importer.viewer for suffix in importer.suffixes]
+    for wanted in (SAMPLES.suffixes, suffixes, viewers):
+        found = [name for name in names if plain[name].endswith(tuple(wanted))]
+        if len(found) == 1:
+            return os.path.join(folder, found[0])
+        if found:
+            raise UsageError(f"{folder}: a folder with {len(found)} recordings: name one of {', '.join(found[:5])}...")
+    raise UsageError(f"{folder}: a folder without a recording in it (none of {', '.join(suffixes + viewers)})")
+
+
 def _is_folder_of_sources(path: str) -> bool:
     """Whether the path is meant as one. A recording can be a folder, too; what does not exist is taken for a mistyped
     folder."""
     return not os.path.exists(path) or (os.path.isdir(path) and not is_recording_folder(Path(path)))
 
 
-def add_decompress_limit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def add_decompress_limit(parser: CommandParser) -> None:
+    parser.rare.add_argument(
         "--decompress-limit", type=size, metavar="SIZE",
         help="the largest decompressed size of an input, as 500M or 20G, or none (default: 1000 times its size, "
         "at least 16 MiB, at most 16 GiB)",
     )  # fmt: skip
 
 
-def add_format_option(parser: argparse.ArgumentParser) -> None:
+def add_format_option(parser: CommandParser) -> None:
     names = ", ".join(importer.name for importer in registry.IMPORTERS)
-    parser.add_argument("--from", dest="format", metavar="NAME", help=f"input format (default: detected): {names}")
+    parser.input.add_argument(
+        "--from", dest="format", metavar="NAME", help=f"input format (default: detected): {names}"
+    )
 
 
-def add_fail_on(parser: argparse.ArgumentParser, default: FailOn | None = None) -> None:
-    parser.add_argument(
+def add_fail_on(parser: CommandParser, default: FailOn | None = None) -> None:
+    parser.output.add_argument(
         "--fail-on", choices=FAIL_ON, default=default,
         help="exit status 1 if the input has lost or damaged data (loss), or only if it is damaged (damage); "
         f"default: {default or 'exit status 0 in either case'}",

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 from traceferry.apps.cli import options
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import Downloads
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
@@ -15,7 +16,7 @@ from traceferry.files.output import beside, check_distinct
 SUFFIX = ".tfpack"
 
 
-def add_to(pack: argparse.ArgumentParser) -> None:
+def add_to(pack: CommandParser) -> None:
     options.explain(
         pack,
         "Puts recordings of one run into one file, with their jitdumps and map files, and what names their functions "
@@ -27,11 +28,11 @@ def add_to(pack: argparse.ArgumentParser) -> None:
         "traceferry convert app.tfpack -o out.html",
     )
     options.add_input_options(pack)
-    pack.add_argument("-o", "--output", metavar="OUT", help="the pack (default: beside the first input)")
-    pack.add_argument(
+    pack.output.add_argument("-o", "--output", metavar="OUT", help="the pack (default: beside the first input)")
+    pack.output.add_argument(
         "--whole", action="store_true", help="keep all functions of the binaries, not only those that are used"
     )
-    pack.add_argument("--quiet", action="store_true", help="print errors only")
+    pack.output.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from traceferry import registry
 from traceferry.apps.cli import options
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
@@ -33,7 +34,7 @@ ENGINES = "perfetto"
 SELECTIONS: dict[str, object] = {"range": None, "thread": [], "min_duration": None, "symbols": []}
 
 
-def add_to(query: argparse.ArgumentParser) -> None:
+def add_to(query: CommandParser) -> None:
     options.explain(
         query,
         "Runs SQL over a recording, in Perfetto's trace_processor: over what that reads itself, and over the Perfetto "
@@ -43,23 +44,25 @@ def add_to(query: argparse.ArgumentParser) -> None:
         "traceferry query trace.pftrace -f slow.sql -o slow.parquet\n"
         "traceferry query app.mlpd 'SELECT * FROM traceferry_allocations ORDER BY bytes DESC' --json",
     )
-    query.add_argument("words", nargs="+", metavar="RECORDING... [SQL]", help="recordings of one run, then the SQL")
+    query.input.add_argument(
+        "words", nargs="+", metavar="RECORDING... [SQL]", help="recordings of one run, then the SQL"
+    )
     options.add_recording_options(query)
-    query.add_argument("-f", "--file", metavar="FILE.sql", help="read the SQL from a file; - is standard input")
-    query.add_argument(
+    query.input.add_argument("-f", "--file", metavar="FILE.sql", help="read the SQL from a file; - is standard input")
+    query.output.add_argument(
         "-o", "--output", metavar="OUT",
         help="write the rows to a file, by its suffix: .csv, .json, .jsonl or .parquet (needs traceferry[fleet])",
     )  # fmt: skip
-    query.add_argument("--csv", action="store_true", help="print CSV, also on a terminal")
-    query.add_argument("--json", action="store_true", help="print the rows of all statements as JSON")
-    query.add_argument(
+    query.output.add_argument("--csv", action="store_true", help="print CSV, also on a terminal")
+    query.output.add_argument("--json", action="store_true", help="print the rows of all statements as JSON")
+    query.rare.add_argument(
         "--package", action="append", default=[], metavar="DIR[@NAME]", help="a folder with SQL modules to INCLUDE"
     )
-    query.add_argument(
+    query.rare.add_argument(
         "--download", action="store_true",
         help="if there is none, let the package perfetto download the one that it names, and verify it",
     )  # fmt: skip
-    query.add_argument("--quiet", action="store_true", help="print errors only")
+    query.output.add_argument("--quiet", action="store_true", help="print errors only")
 
 
 def run(arguments: argparse.Namespace) -> int:

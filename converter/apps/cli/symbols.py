@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import (
     DONE,
     FOUND,
@@ -21,7 +22,7 @@ from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 
 
-def add_to(symbols: argparse.ArgumentParser) -> None:
+def add_to(symbols: CommandParser) -> None:
     explain(
         symbols,
         "Makes a GSYM file from a binary's debug information, from Breakpad symbols or from a recording's "
@@ -33,24 +34,26 @@ def add_to(symbols: argparse.ArgumentParser) -> None:
         "traceferry symbols app.gsym --json --lookup - < addresses.txt\n"
         "traceferry symbols app.gsym --verify app",
     )
-    symbols.add_argument(
+    symbols.input.add_argument(
         "source", metavar="SOURCE",
         help="an ELF, GSYM, Breakpad, Mach-O, PE or PDB file, or a recording of jitted code, or its pack",
     )  # fmt: skip
-    symbols.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
-    symbols.add_argument(
+    symbols.output.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
+    symbols.selection.add_argument(
         "--lookup", nargs="+", metavar="ADDR",
         help="print the functions at these addresses, in hex, as linked; - reads addresses from standard input",
     )  # fmt: skip
-    symbols.add_argument("--json", action="store_true", help="print look-ups as JSON, one object on each line")
-    symbols.add_argument(
+    symbols.output.add_argument("--json", action="store_true", help="print look-ups as JSON, one object on each line")
+    symbols.output.add_argument(
         "--verify", metavar="FILE", help="compare with this file at the start, middle and end of each function"
     )
-    symbols.add_argument("--limit", type=not_negative, default=20, metavar="N", help="print at most N differences")
-    symbols.add_argument(
+    symbols.output.add_argument(
+        "--limit", type=not_negative, default=20, metavar="N", help="print at most N differences"
+    )
+    symbols.selection.add_argument(
         "--at", metavar="TIME", help="for a recording: the code at this time after its start (default: the latest)"
     )
-    symbols.add_argument(
+    symbols.symbols.add_argument(
         "--symbols", action="append", default=[], metavar="FILE-OR-DIR",
         help="where the debug file of a stripped SOURCE is; a folder means what fits, in it and in its folders "
         "(default: found as for convert)",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from traceferry.apps.cli import options
+from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.apps.cli.termination import Terminated
 from traceferry.common.errors import UsageError
@@ -26,7 +27,7 @@ VIEWERS = ("firefox", "perfetto")
 MAX_PORT = 65535
 
 
-def add_to(view: argparse.ArgumentParser) -> None:
+def add_to(view: CommandParser) -> None:
     options.explain(
         view,
         "Converts recordings and opens them in the browser: in profiler.firefox.com with the source and "
@@ -36,26 +37,26 @@ def add_to(view: argparse.ArgumentParser) -> None:
         f"traceferry view {options.RECORDING} --watch --source-root src\ntraceferry view out.json.gz",
     )
     options.add_input_options(view)
-    view.add_argument("--in", dest="viewer", choices=VIEWERS, help="the viewer (default: firefox)")
-    view.add_argument("--no-open", action="store_true", help="print the address, open no browser")
-    view.add_argument("--watch", action="store_true", help="convert again when an input changes")
-    view.add_argument(
+    view.output.add_argument("--in", dest="viewer", choices=VIEWERS, help="the viewer (default: firefox)")
+    view.output.add_argument("--no-open", action="store_true", help="print the address, open no browser")
+    view.output.add_argument("--watch", action="store_true", help="convert again when an input changes")
+    view.rare.add_argument(
         "--viewer", dest="viewer_folder", metavar="DIR",
         help="serve the viewer from this folder, for machines without a network",
     )  # fmt: skip
-    view.add_argument(
+    view.symbols.add_argument(
         "--source-root", action="append", default=[], metavar="DIR",
         help="show source files that the recording names and that are in this folder; repeat the option for several",
     )  # fmt: skip
-    view.add_argument(
+    view.rare.add_argument(
         "--allow-origin", action="append", default=[], type=_origin, metavar="ORIGIN",
         help="also answer pages of this origin, as https://profiler.example; repeat the option for several",
     )  # fmt: skip
-    view.add_argument(
+    view.rare.add_argument(
         "--allow-user", action="append", default=[], metavar="USER",
         help="also answer programs of this user of the machine, a name or a number; repeat the option for several",
     )  # fmt: skip
-    view.add_argument("--port", type=_port, default=0, metavar="PORT",
+    view.rare.add_argument("--port", type=_port, default=0, metavar="PORT",
         help="the port on 127.0.0.1 (default: a free one, or 9001)",
     )  # fmt: skip
 

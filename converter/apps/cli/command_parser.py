@@ -1,0 +1,69 @@
+"""The parser of a command: its options in groups, the most used first, and what it says of a mistyped one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from traceferry.common.shown_text import shown
+from traceferry.common.suggestions import did_you_mean
+
+
+class CommandParser(argparse.ArgumentParser):
+    """The groups stand in --help in this order, without those that are empty. rare: what most people never need."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            **options, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, add_help=False
+        )
+        self.input = self.add_argument_group("input")
+        self.output = self.add_argument_group("output")
+        self.selection = self.add_argument_group("selection")
+        self.symbols = self.add_argument_group("symbols and sources")
+        self.rare = self.add_argument_group("rare")
+        self.rare.add_argument("-h", "--help", action="help", help="show this help message and exit")
+
+    def shorten_usage(self) -> None:
+        """Leaves the options out of the line of usage: they stand below it, in their groups."""
+        inputs = [_usage_of(action) for action in self._get_positional_actions()]
+        self.usage = " ".join([self.prog, "[OPTION]...", *inputs])
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Takes inputs after options, too, and refuses unknown options here, where the command is known: argparse does
+        so in the parser of all commands."""
+        arguments, unknown = super().parse_known_args(args, namespace)
+        if "inputs" in arguments and not any(word.startswith("-") and word != "-" for word in unknown):
+            arguments.inputs, unknown = [*arguments.inputs, *unknown], []
+        if unknown:
+            self.error(f"{unknown[0]}: {self._reason(unknown[0])}")
+        return arguments, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Names the help instead of printing all options. The message is escaped: a word that a shell's pattern made of
+        a file's name may stand in it."""
+        self.exit(2, shown(f"traceferry: {message} (see: {self.prog} --help)") + "\n")
+
+    def options(self) -> list[str]:
+        return [option for action in self._actions for option in action.option_strings]
+
+    def _reason(self, word: str) -> str:
+        if not word.startswith("-"):
+            return "one argument too many"
+        return "unknown option" + did_you_mean(word.split("=")[0], self.options())
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Names the nearest of the choices, as Python does from 3.14 on."""
+        choices: Sequence[Any] = list(action.choices or ())
+        if choices and value not in choices:
+            known = ", ".join(map(str, choices))
+            raise argparse.ArgumentError(
+                action, f"unknown value {value!r}{did_you_mean(value, choices)} (known: {known})"
+            )
+
+
+def _usage_of(positional: argparse.Action) -> str:
+    name = str(positional.metavar or "|".join(map(str, positional.choices or [positional.dest])))
+    if " " in name:
+        return name
+    return {"*": f"[{name}]...", "+": f"{name}...", "?": f"[{name}]"}.get(str(positional.nargs), name)
