@@ -188,9 +188,7 @@ def add_decompress_limit(parser: CommandParser) -> None:
 
 def add_format_option(parser: CommandParser) -> None:
     names = ", ".join(importer.name for importer in registry.IMPORTERS)
-    parser.input.add_argument(
-        "--from", dest="format", metavar="NAME", help=f"input format (default: detected): {names}"
-    )
+    parser.rare.add_argument("--from", dest="format", metavar="NAME", help=f"input format (default: detected): {names}")
 
 
 def add_fail_on(parser: CommandParser, default: FailOn | None = None) -> None:
