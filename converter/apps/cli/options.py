@@ -75,7 +75,7 @@ def add_recording_options(parser: CommandParser) -> None:
         "--clock-offset", metavar="DUR",
         help="add this to the times of samples to get times on the clock of the jitted code: 1.5s or =-20ms",
     )  # fmt: skip
-    parser.add_argument(
+    parser.rare.add_argument(
         "--cycle-frequency", metavar="HZ",
         help="how fast the processor's counter ticks, as 2.1GHz or 2100MHz, where a recording does not tell (default: "
         "a tick is a nanosecond)",
