@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from traceferry.model import TraceBuilder
 
 HEAD_SIZE = 256
+TEXT_HEAD_SIZE = 1 << 16
 MAX_MEMBERS = 8
 GB = 10**9
 # Of Chromium's texts: 2^29 - 24 characters (v8's String::kMaxLength).
@@ -124,6 +125,30 @@ def _firefox_profile() -> ImporterModule:
     return firefox
 
 
+def _pprof_profile() -> ImporterModule:
+    from traceferry.importers import pprof
+
+    return pprof
+
+
+def _speedscope() -> ImporterModule:
+    from traceferry.importers import speedscope
+
+    return speedscope
+
+
+def _cpuprofile() -> ImporterModule:
+    from traceferry.importers import cpuprofile
+
+    return cpuprofile
+
+
+def _collapsed() -> ImporterModule:
+    from traceferry.importers import collapsed
+
+    return collapsed
+
+
 def _gecko(_: Collection[str]) -> Write:
     from traceferry.exporters import gecko
 
@@ -210,6 +235,10 @@ IMPORTERS = (
         (".mlpd",), "output.mlpd", _mono,
     ),
     Importer(
+        "pprof", "profiles of pprof (profile.proto), as Go's: .pb.gz", (".pb", ".prof", ".pprof"), "cpu.pb.gz",
+        _pprof_profile, finds_symbols=True,
+    ),
+    Importer(
         "perfetto", "Perfetto traces, Chrome JSON, systrace, Fuchsia, ART: through trace_processor (see query)",
         (".pftrace", ".perfetto-trace"), "trace.pftrace", _perfetto_traces, viewer="perfetto",
     ),
@@ -221,6 +250,18 @@ IMPORTERS = (
         "firefox", "profiles of the Firefox Profiler: processed up to version 75 (JSON, JSLB), Gecko versions 3 to 36",
         (".json", ".jslb"), "profile.json.gz", _firefox_profile, finds_symbols=True,
         viewer="firefox",
+    ),
+    Importer(
+        "speedscope", "speedscope's files: samples and events, every version", (".speedscope.json",),
+        "profile.speedscope.json", _speedscope,
+    ),
+    Importer(
+        "cpuprofile", "CPU profiles of V8: of node --cpu-prof and Chrome's DevTools; sampled heaps", (".cpuprofile", ".heapprofile"),
+        "node.cpuprofile", _cpuprofile,
+    ),
+    Importer(
+        "collapsed", "collapsed stacks: of stackcollapse-*.pl, async-profiler, py-spy, rbspy, austin and others",
+        (".folded", ".collapsed", ".txt"), "stacks.folded", _collapsed,
     ),
 )  # fmt: skip
 
@@ -297,6 +338,11 @@ def detect(source: Source) -> Importer:
     head = source.data if is_json(head) or is_page(head) else head
     for importer in IMPORTERS:
         if importer.module.sniff(head):
+            return importer
+    # The first line of text may be longer.
+    if len(source.data) > len(head) and (text := source.data[:TEXT_HEAD_SIZE]):
+        importer = next((one for one in IMPORTERS if one.module.sniff(text)), None)
+        if importer is not None:
             return importer
     by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
     hint = f"; its suffix is that of {by_suffix.name}: to read it as that, --from {by_suffix.name}" if by_suffix else ""

@@ -230,6 +230,8 @@ KINDS: dict[str, Kind] = {
         "the profile is damaged there, or its writer has an error: the rest of the rows is kept"),
     "members_not_read": Kind("info", "parts of the profile have no place here, and were left out",
         "the viewer shows them in the profile itself"),
+    "times_made": Kind("info",
+        "the profile has no times: its stacks stand one after the other, as in a flame graph, each for its share"),
     "times_sorted": Kind("info", "samples whose times fell were sorted"),
     "time_missing": Kind("loss", "rows without a time or a size were left out"),
     "markers_open": Kind("info",

@@ -30,7 +30,10 @@ def as_text(summary: Json, names: Sequence[str] = ()) -> str:
     the recording, among which the short forms of names must be unique."""
     shorts = dict(zip(names, short_names(names), strict=True))
     time = summary["time"]
-    lines = [f"{i['path']}: {i['producer']}, {i['format']} {i['version']}".rstrip() for i in summary["inputs"]]
+    lines = [
+        f"{i['path']}: " + ", ".join(part for part in (i["producer"], f"{i['format']} {i['version']}".rstrip()) if part)
+        for i in summary["inputs"]
+    ]
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
     for process in summary["processes"]:
         lines += _process(process)

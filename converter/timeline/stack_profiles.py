@@ -1,0 +1,181 @@
+"""Profiles of stacks with amounts, as many tools write them: functions have names, samples mostly no times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.common.shown_text import encodable
+from traceferry.model import SAMPLES, Array, Clock, Event, Input, Process, Table, Thread, ThreadData, TraceBuilder
+from traceferry.model.categories import NATIVE, OTHER
+
+MAX_NUMBER = (1 << 31) - 1
+# Amounts are added up in 64 bits.
+MOST = 1 << 53
+# A sample without a time lasts so long; all of them together not longer than the second.
+UNTIMED_NS, LONGEST_NS = 10**6, 10**12
+# Of source files, by their suffixes.
+LANGUAGES = {
+    ".py": "Python", ".pyx": "Python", ".rb": "Ruby", ".php": "PHP", ".java": "Java", ".kt": "Java", ".scala": "Java",
+    ".js": "JavaScript", ".mjs": "JavaScript", ".cjs": "JavaScript", ".ts": "JavaScript", ".tsx": "JavaScript",
+    ".jsx": "JavaScript", ".lua": "Lua", ".jl": "Julia", ".dart": "Dart", ".erl": "Erlang", ".ex": "Erlang",
+    ".cs": ".NET", ".fs": ".NET", ".wasm": "WebAssembly",
+} | dict.fromkeys((".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".go", ".rs", ".s", ".swift", ".zig", ".m"), NATIVE)  # fmt: skip
+TIER_COLOR = "green"
+
+
+class Place(NamedTuple):
+    """A function as it runs. path: of its source; line, column: what runs, 0 is unknown, first_line, first_column:
+    where the function begins; category: "" is by the path; tier: "" is none; depth: 0, or how deep it is inlined; lib:
+    the row of the trace's libs, -1 is none, and address: in it."""
+
+    name: str
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    first_line: int = 0
+    first_column: int = 0
+    category: str = ""
+    tier: str = ""
+    depth: int = 0
+    lib: int = -1
+    address: int = -1
+
+
+class Frames:
+    """The frames of an input, each place once."""
+
+    def __init__(self, trace: TraceBuilder) -> None:
+        self._trace = trace
+        self._rows: dict[Place, int] = {}
+
+    def row(self, place: Place) -> int:
+        """Returns the trace's frame."""
+        row = self._rows.get(place)
+        if row is None:
+            row = self._rows[place] = self._added(place)
+        return row
+
+    def _added(self, place: Place) -> int:
+        trace, intern = self._trace, self._trace.strings.intern
+        source = trace.sources.intern(path=intern(place.path)) if place.path else -1
+        language = LANGUAGES.get(PurePosixPath(place.path).suffix.lower(), OTHER)
+        func = trace.funcs.intern(
+            name=intern(place.name), source=source, line=_number(place.first_line), column=_number(place.first_column),
+            is_js=(place.category or language) == "JavaScript",
+        )  # fmt: skip
+        tier = -1
+        if place.tier:
+            tier = trace.tiers.intern(name=intern(place.tier), family=intern(place.tier), color=intern(TIER_COLOR))
+        return trace.frames.intern(
+            func=func, category=trace.add_category(place.category or language), tier=tier, line=_number(place.line),
+            column=_number(place.column), inline_depth=place.depth, lib=place.lib, address=place.address,
+        )  # fmt: skip
+
+
+class StackProfile:
+    """One input on its way into a trace."""
+
+    def __init__(self, trace: TraceBuilder, of: Input) -> None:
+        self.trace = trace
+        self.frames = Frames(trace)
+        self.processes: dict[object, Process] = {}
+        trace.inputs.append(of._replace(path=encodable(of.path), producer=encodable(of.producer)))
+        self._pids = {process.pid for process in trace.processes}
+
+    def add_event(self, event: Event) -> int:
+        """Returns the row of an event: of one that the trace has, that one's."""
+        keys = [one.key for one in self.trace.events]
+        event = event._replace(name=encodable(event.name))
+        if event.key not in keys:
+            self.trace.events.append(event)
+            return len(keys)
+        return keys.index(event.key)
+
+    def process(self, key: object, name: str, pid: int | None, start_ts: int, end_ts: int) -> Process:
+        """Returns the process of this key, with the number if it is given and free. A trace without a clock gets
+        one."""
+        if self.trace.clock is None:
+            self.trace.clock = Clock("monotonic")
+        if key not in self.processes:
+            number = pid if pid is not None and 0 <= pid <= MOST and pid not in self._pids else None
+            number = max((one for one in self._pids if one < MOST), default=0) + 1 if number is None else number
+            self._pids.add(number)
+            self.processes[key] = Process(number, name, start_ts, end_ts)
+            self.trace.processes.append(self.processes[key])
+        found = self.processes[key]
+        found.start_ts, found.end_ts = min(found.start_ts, start_ts), max(found.end_ts, end_ts)
+        return found
+
+    def add_thread(self, process: Process, name: str, tid: int | None, data: ThreadData, n_rows: int) -> Thread:
+        """Adds a thread over its process's lifetime: with the number if it is given and free."""
+        taken = {thread.tid for thread in process.threads}
+        is_free = tid is not None and 0 <= tid <= MOST and tid not in taken
+        number = tid if tid is not None and is_free else max({process.pid - 1, *taken} - {MOST}) + 1
+        thread = Thread(
+            number, name, not process.threads, process.start_ts, process.end_ts, lambda _: replace(data), n_rows
+        )
+        process.threads.append(thread)
+        return thread
+
+
+def samples_of(events: Sequence[Event], ts: Array, stack: Array, amounts: Mapping[int, Array]) -> ThreadData:
+    """Returns a thread's samples. events: the trace's; ts: int64, rising; stack: int32, -1 is none; amounts: int64 of
+    each row, by events. Rows without an amount of an event, nor of those that are counted with it, are left out."""
+    data = ThreadData()
+    for row, amount in amounts.items():
+        leader = events[row].leader if events[row].leader in amounts else row
+        with_it = [other for of, other in amounts.items() if leader in (of, events[of].leader)]
+        kept = np.logical_or.reduce([other > 0 for other in with_it])
+        table = Table(SAMPLES, {"ts": ts[kept], "stack": stack[kept], "weight": amount[kept]})
+        if row == 0:
+            data.samples = table
+        elif len(table):
+            data.other_samples[row] = table
+    return data
+
+
+def tree_order(prefix: Array, stack: Array) -> Array:
+    """Returns int64: the order of rows in which the stacks that continue one stand together, as in a flame graph.
+    prefix: of each of the trace's stacks; stack: of each row."""
+    above = prefix.tolist()
+    size, place = [1] * len(above), [0] * len(above)
+    for nth in range(len(above) - 1, -1, -1):
+        if above[nth] >= 0:
+            size[above[nth]] += size[nth]
+    free, of_roots = [0] * len(above), 0
+    for nth, parent in enumerate(above):
+        if parent < 0:
+            place[nth], of_roots = of_roots, of_roots + size[nth]
+        else:
+            place[nth] = free[parent]
+            free[parent] += size[nth]
+        free[nth] = place[nth] + 1
+    return np.argsort(np.array([*place, -1], np.int64)[stack], kind="stable")
+
+
+def spread(amount: Array, start_ts: int, length_ns: int = 0) -> tuple[Array, int]:
+    """Returns (int64: a time of each row, as if the amounts before it were the time that has passed; the end).
+    length_ns: of the recording, 0 is unknown."""
+    sums = np.concatenate([np.zeros(1), np.cumsum(amount.astype(np.float64))])
+    length = length_ns if length_ns > 0 else int(min(sums[-1] * UNTIMED_NS, LONGEST_NS))
+    ts = np.rint(sums / max(sums[-1], 1.0) * length).astype(np.int64) + start_ts
+    return ts[:-1], start_ts + max(length, 1)
+
+
+def whole_amounts(amounts: Array) -> tuple[Array, int]:
+    """Returns (int64, what 1 is counted as): numbers with decimals are counted in parts, at least in thousandths of
+    the smallest; what is below 0 or no number is 0."""
+    good = np.where(np.isfinite(amounts), np.clip(amounts, 0, MOST), 0)
+    scale = 1
+    while scale < 10**6 and np.any(np.abs(good * scale - np.rint(good * scale)) > 1e-9 * scale) and good.max() < 1e9:
+        scale *= 10
+    return np.rint(good * scale).astype(np.int64), scale
+
+
+def _number(value: int) -> int:
+    return min(max(value, 0), MAX_NUMBER)

@@ -1,0 +1,50 @@
+"""CPU profiles of V8: of Chrome's DevTools, of `node --cpu-prof`, of any version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from traceferry.files.json_text import JsonText, is_json, members_seen
+from traceferry.files.source import Source
+from traceferry.model import TraceBuilder
+from traceferry.reading import Companion, ImportContext
+
+NODES, HEAD, SNAPSHOT = "nodes", "head", {"snapshot", "strings"}
+BESIDE = {"samples", "timeDeltas", "timestamps", "startTime", "endTime"}
+
+
+def sniff(head: memoryview) -> bool:
+    """Whether the outermost object has nodes, or their root, and what belongs to samples; or is a heap's, which is
+    refused."""
+    if not is_json(head):
+        return False
+    members = set(members_seen(head)[0])
+    return (bool({NODES, HEAD} & members) and bool(BESIDE & members)) or members >= SNAPSHOT
+
+
+class Reading(NamedTuple):
+    """Profiles whose outermost object is parsed when they are mapped."""
+
+    sources: Sequence[Source]
+    companions: Sequence[Companion] = ()
+    counter: None = None
+
+    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
+        """Raises FormatError for what is no such profile."""
+        from traceferry.importers.cpuprofile.map import to_trace
+
+        for source in self.sources:
+            to_trace(source, trace)
+
+
+def read(sources: Sequence[Source]) -> Reading:
+    return Reading(sources)
+
+
+def dump(source: Source, offset: int) -> Iterator[str]:
+    """Yields the members of the outermost object from `offset` on, with offset and size."""
+    text = JsonText(source.data, source.path)
+    for name, at in text.members(text.root()).items():
+        if at.begin >= offset:
+            yield f"{at.begin:#010x} size={at.end - at.begin} {name}"

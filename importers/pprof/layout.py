@@ -1,0 +1,98 @@
+"""Layout: the messages of profile.proto of github.com/google/pprof, by the numbers of their fields, and how the formats
+before it begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.importers.pprof._messages import fields
+
+# Fields of Profile.
+SAMPLE_TYPE, SAMPLE, MAPPING, LOCATION, FUNCTION, TEXT, DROP_FRAMES, KEEP_FRAMES = range(1, 9)
+TIME_NS, DURATION_NS, PERIOD_TYPE, PERIOD, COMMENT, DEFAULT_TYPE, DOC_URL = range(9, 16)
+NAMES = {
+    1: "sample_type", 2: "sample", 3: "mapping", 4: "location", 5: "function", 6: "string_table", 7: "drop_frames",
+    8: "keep_frames", 9: "time_nanos", 10: "duration_nanos", 11: "period_type", 12: "period", 13: "comment",
+    14: "default_sample_type", 15: "doc_url",
+}  # fmt: skip
+VARINT, BYTES = 0, 2
+MESSAGES = {SAMPLE_TYPE, SAMPLE, MAPPING, LOCATION, FUNCTION, TEXT, PERIOD_TYPE}
+# Text of gperftools and Go's debug=1, and gperftools' words: 0, 3, 0, period, 0.
+OLD = (
+    b"heap profile:", b"heap_v2/", b"growthz", b"--- heapz", b"--- contention", b"--- mutex", b"--- symbol",
+    b"--- threadz", b"--- Memory map", b"goroutine profile: total", b"threadcreate profile: total",
+)  # fmt: skip
+OLD_WORDS = tuple(
+    (0).to_bytes(size, order) + (3).to_bytes(size, order) + (0).to_bytes(size, order)
+    for size in (4, 8) for order in ("little", "big")
+)  # fmt: skip
+SAID_OLD = (
+    "this is a profile in one of the formats before profile.proto, which are not read: in Go, write it with debug=0; "
+    "else go tool pprof -proto PROGRAM FILE > x.pb.gz converts it"
+)
+SEEN = 4096
+
+
+class Message(NamedTuple):
+    """The fields of a message, each once: the last. numbers: of numbers, signed; places: (begin, end) of others."""
+
+    numbers: dict[int, int]
+    places: dict[int, list[tuple[int, int]]]
+
+    def number(self, field: int) -> int:
+        return self.numbers.get(field, 0)
+
+
+def message(data: memoryview, begin: int, end: int) -> Message:
+    """Reads a message as far as it is whole."""
+    numbers, places = dict[int, int](), dict[int, list[tuple[int, int]]]()
+    for field, kind, value, at, behind in fields(data, begin, end)[0]:
+        if kind == VARINT:
+            numbers[field] = value
+        elif kind == BYTES:
+            places.setdefault(field, []).append((at, behind))
+    return Message(numbers, places)
+
+
+def is_old(head: memoryview) -> bool:
+    begin = bytes(head[:64])
+    return begin.startswith(OLD) or begin.startswith(OLD_WORDS)
+
+
+def is_profile(head: memoryview) -> bool:
+    """Whether its fields, of which any may be the first, are a profile's from the start on, and tell what samples count.
+    Perfetto's packets begin with the same byte, but in no packet is field 1 a number."""
+    begin, has_types = head[:SEEN], False
+    for number, kind, _, at, end in fields(begin, 0, len(begin))[0]:
+        is_packed = kind == BYTES and number == COMMENT
+        if number not in NAMES or ((kind == BYTES) != (number in MESSAGES) and not is_packed):
+            return False
+        if number == SAMPLE_TYPE:
+            within, stopped = fields(begin, at, end)
+            if stopped >= 0 or not within or any(of not in (1, 2) or kind != VARINT for of, kind, *_ in within):
+                return False
+            has_types = True
+    return has_types
+
+
+def checked_fields(source: Source) -> tuple[list[tuple[int, int, int, int, int]], int]:
+    """Returns the fields of the profile, and where the first damage is, -1: nowhere. Raises FormatError for another
+    format."""
+    if is_old(source.data):
+        raise FormatError(SAID_OLD, 0, path=source.path)
+    found, stopped = fields(source.data, 0, len(source.data))
+    if not any(number == SAMPLE_TYPE and kind == BYTES for number, kind, *_ in found):
+        at = stopped if stopped >= 0 else len(source.data)
+        raise FormatError("this is no profile of pprof: it has no sample types", at, path=source.path)
+    return found, stopped
+
+
+def described(source: Source, offset: int) -> Iterator[str]:
+    """Yields the fields from `offset` on, each with offset, size and value."""
+    for number, kind, value, at, end in checked_fields(source)[0]:
+        if at >= offset:
+            said = f"={value}" if kind == VARINT else f" size={end - at}"
+            yield f"{at:#010x} {NAMES.get(number, f'field {number}')}{said}"

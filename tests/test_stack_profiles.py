@@ -1,0 +1,352 @@
+"""Collapsed stacks, speedscope, V8's CPU profiles and pprof as inputs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import stacks
+from outputs import saved
+from support import for_each, load_checked
+from test_pprof import functions_of, top
+
+from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
+from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, Trace
+from traceferry.registry import detect
+from traceferry.timeline.stack_profiles import tree_order, whole_amounts
+
+Said = dict[str, dict[str, int]]
+
+
+def loaded(tmp_path: Path, content: Any, name: str = "input", **options: Any) -> Trace:
+    """Loads text, bytes or what becomes JSON."""
+    data = content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode()
+    path = tmp_path / name
+    path.write_bytes(data)
+    return load_checked([str(path)], **options)
+
+
+def stacks_of(trace: Trace, row: int = 0) -> Said:
+    """Returns what each stack of each thread weighs: `process/thread: {"a;b:2": 3}`, with lines."""
+    found: Said = {}
+    for process, thread in trace.threads:
+        data = thread.load(trace)
+        table = data.samples if row == 0 else data.other_samples.get(row)
+        mine: Counter[str] = Counter()
+        for stack, weight in zip(table["stack"].tolist(), table["weight"].tolist(), strict=True) if table else ():
+            mine[path_of(trace, stack)] += weight
+        found[f"{process.name} {process.pid}/{thread.name} {thread.tid}"] = dict(mine)
+    return found
+
+
+def path_of(trace: Trace, stack: int) -> str:
+    names: list[str] = []
+    while stack >= 0:
+        frame, stack = (int(trace.stacks[column][stack]) for column in ("frame", "prefix"))
+        line = int(trace.frames["line"][frame])
+        names.append(trace.func_name(int(trace.frames["func"][frame])) + (f":{line}" if line else ""))
+    return ";".join(reversed(names))
+
+
+def only(trace: Trace, row: int = 0) -> dict[str, int]:
+    (found,) = stacks_of(trace, row).values()
+    return found
+
+
+def kinds(trace: Trace) -> set[str]:
+    return {issue.kind for issue in trace.report}
+
+
+# ---------------------------------------------------------------- collapsed stacks
+
+TEXTS: dict[str, tuple[str, dict[str, int]]] = {
+    "plain": ("a;b 12\na;b 3\na 1\n", {"a;b": 15, "a": 1}),
+    "spaces": ("a;operator new (std::nothrow);b c  7\n", {"a;operator new (std::nothrow);b c": 7}),
+    "tab": ("a;b\t4\n", {"a;b": 4}),
+    "comments": ("# traced 2\n// x\n\na;b 1\n", {"a;b": 1}),
+    "parts": ("a;b 0.5\na;c 2\n", {"a;b": 5, "a;c": 20}),
+    "crlf": ("a;b 1\r\na;c 2\r\n", {"a;b": 1, "a;c": 2}),
+    "suffixes": ("a_[j];b_[i];c_[k] 2\n", {"a;b;c": 2}),
+    "py-spy": ("<module> (w.py:8);fib (w.py:2) 3\n", {"<module>:8;fib:2": 3}),
+    "rbspy": ("<main> - w.rb:8;fib - w.rb:2 3\n", {"<main>:8;fib:2": 3}),
+    "long line": (";".join(["f" * 50] * 100) + " 2\n", {";".join(["f" * 50] * 100): 2}),
+    "library": ("[libc.so.6];b 2\n", {"[libc.so.6];b": 2}),
+    "empty names": ("a;;b 2\n", {"a;[unknown];b": 2}),
+}
+
+
+@for_each("case", TEXTS)
+def test_lines(case: tuple[str, dict[str, int]], tmp_path: Path) -> None:
+    assert only(loaded(tmp_path, case[0])) == case[1]
+
+
+@for_each("encoding", {name: name for name in ("utf-8-sig", "utf-16")})
+def test_other_encodings(encoding: str, tmp_path: Path) -> None:
+    assert only(loaded(tmp_path, "ä;b 12\n".encode(encoding))) == {"ä;b": 12}
+
+
+def test_processes_and_threads_of_lines(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, stacks.COLLAPSED.replace("2.5", "2").replace("100,1,-20", "4"))
+    assert stacks_of(trace) == {
+        "input 1/input 1": {"main;operator new (std::nothrow);malloc": 12, "main;work;inlined;sys_read": 3},
+        "python w.py 7/worker 42": {"fib:2": 2}, "process 12/T0:13 13": {"run:9": 4},
+        "java 21/java 22": {"java/lang/Thread.run": 1},
+    }  # fmt: skip
+    depth = {path: trace.frames["inline_depth"][trace.stacks["frame"][n]] for n in range(len(trace.stacks)) if (path := path_of(trace, n))}  # noqa: E501
+    assert depth["main;work;inlined"] == 1
+
+
+def test_austins_times_are_microseconds(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, "# austin: 3.6.0\nP12;T0:13;/a/w.py:run:9 100,1,-20\n")
+    assert only(trace) == {"run:9": 100_000}
+    assert trace.events[0].unit == "ns"
+
+
+def test_damaged_lines_are_counted(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, "a;b 1\na;c 1\nnothing\na;b -3\n")
+    assert [(i.count, i.offset) for i in trace.report if i.kind == "bad_rows"] == [(2, 12)]
+
+
+REFUSED = {
+    "svg": ('<?xml version="1.0"?>\n<svg width="1">', "picture"),
+    "perf script": ("prog 123 [001] 12.5: 1 cycles:\n\t    55 main (/a)\n", "perf script"),
+    "callgrind": ("# callgrind format\nevents: Ir\nfn=main\n1 2\n", "callgrind"),
+    "pprof's text": ("heap profile: 1: 2 [3: 4] @ heap/1048576\n", "before profile.proto"),
+    "heap snapshot": ('{"snapshot": {}, "nodes": [], "strings": []}', "heap snapshot"),
+    "speedscope without frames": ('{"$schema": "https://www.speedscope.app/x", "profiles": []}', "missing"),
+    "no nodes": ('{"nodes": [], "samples": []}', "no nodes"),
+    "prose": ("Dear reader\nthis is 12\nnot; a profile", "unrecognised"),
+}
+
+
+@for_each("case", REFUSED)
+def test_refusals(case: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=case[1]):
+        loaded(tmp_path, case[0])
+
+
+DETECTED: dict[str, tuple[Any, str]] = {
+    "speedscope": (stacks.speedscope(), "speedscope"),
+    "speedscope without schema": ({"shared": {"frames": []}, "profiles": []}, "speedscope"),
+    "cpuprofile": (stacks.cpuprofile(), "cpuprofile"),
+    "sampled heap": ({"head": {}, "samples": []}, "cpuprofile"),
+    "firefox": ({"threads": [], "meta": {}, "shared": {"frames": []}, "profiles": []}, "firefox"),
+    "chrome": ({"traceEvents": [], "nodes": [], "samples": []}, "perfetto"),
+    "chrome's list": ([{"ph": "X"}], "perfetto"),
+    "ftrace": (b"# tracer: nop\n#\na-1 [000] 1.0: x 5\n", "perfetto"),
+    "bracket first": (b"[libc.so];main 5\n", "collapsed"),
+    "pprof": (stacks.pprof(), "pprof"),
+    "perfetto": (bytes.fromhex("0a0608012802500100")[:8], "perfetto"),
+}
+
+
+@for_each("case", DETECTED)
+def test_detection(case: tuple[Any, str]) -> None:
+    data = case[0] if isinstance(case[0], bytes) else json.dumps(case[0]).encode()
+    assert detect(Source("x", memoryview(data))).name == case[1]
+
+
+# ---------------------------------------------------------------- speedscope
+
+
+def test_sampled_profiles_are_threads(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, stacks.speedscope(), "w.speedscope.json")
+    # The sample of twice the weight is two.
+    assert stacks_of(trace) == {
+        "w 1/MainThread 12": {"main:1": 1, "main:1;fib:4": 1, "main:1;fib:4;fib:4": 2},
+        "process 7 7/worker 42": {"main:1": 1},
+    }
+    assert trace.threads[0][1].load(trace).samples["ts"].tolist() == [0, 10**7, 2 * 10**7]
+    assert (trace.events[0].unit, trace.events[0].interval_ns, trace.inputs[0].producer) == ("samples", 10**7, "py-spy@0.4.0")
+
+
+def test_uneven_times_are_weights(tmp_path: Path) -> None:
+    content = stacks.speedscope()
+    content["profiles"] = content["profiles"][:1]
+    content["profiles"][0] |= {"unit": "milliseconds", "weights": [1.5, 0.7, 4]}
+    trace = loaded(tmp_path, content)
+    assert trace.events[0].unit == "ns"
+    assert sorted(only(trace).values()) == [700_000, 1_500_000, 4_000_000]
+
+
+def test_events_with_times_are_calls(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, stacks.evented())
+    calls = trace.threads[0][1].load(trace).calls
+    assert (calls["ts"] / 1e6).tolist() == [1, 2, 4, 4, 4.5, 6]
+    assert [trace.func_name(trace.frames["func"][frame]) for frame in calls["frame"]] == ["a", "b", "b", "b", "b", "a"]
+
+
+def test_events_out_of_turn(tmp_path: Path) -> None:
+    rows = [("O", 0, 1), ("O", 1, 2), ("C", 0, 3), ("C", 1, 4), ("O", 1, 5)]
+    trace = loaded(tmp_path, stacks.evented(events=rows))
+    flags = trace.threads[0][1].load(trace).calls["flags"].tolist()
+    assert flags == [0, 0, LEAVE | UNWOUND, LEAVE, 0, LEAVE | OPEN_AT_END]
+    assert "bad_rows" in kinds(trace)
+
+
+def test_events_of_amounts_are_samples(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, stacks.evented("none"))
+    assert only(trace) == {"a": 25, "a;b": 25}
+    assert trace.events[0].name == "1/10 of a sample"
+    whole = loaded(tmp_path, stacks.evented("bytes", [("O", 0, 0), ("O", 1, 2), ("C", 1, 5), ("C", 0, 6)]))
+    assert (only(whole), whole.events[0].unit) == ({"a": 3, "a;b": 3}, "bytes")
+
+
+def test_the_first_files_have_one_profile(tmp_path: Path) -> None:
+    old = stacks.evented("none", [("O", 0, 0), ("C", 0, 2)])
+    old = {"$schema": stacks.URL, "shared": old["shared"], "profile": old["profiles"][0]}
+    assert only(loaded(tmp_path, old)) == {"a": 2}
+
+
+# ---------------------------------------------------------------- CPU profiles of V8
+
+
+def test_samples_have_the_lines_of_ticks(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, stacks.cpuprofile())
+    assert only(trace) == {"outer:9": 1, "outer:9;inner:13": 2, "outer:9;inner:15": 1, "(program):17": 1}
+    samples = trace.threads[0][1].load(trace).samples
+    assert samples["ts"].tolist() == [2_000_000, 3_000_000, 4_000_000, 5_000_000, 6_000_000]
+    assert (trace.clock.kind if trace.clock else "", trace.events[0].interval_ns) == ("monotonic", 10**6)
+
+
+def test_parents_instead_of_children(tmp_path: Path) -> None:
+    content = stacks.cpuprofile()
+    for one in content["nodes"]:
+        parent = next((other["id"] for other in content["nodes"] if one["id"] in other["children"]), None)
+        one |= {"parent": parent} if parent else {}
+    for one in content["nodes"]:
+        one.pop("children")
+    assert "outer:9;inner:13" in only(loaded(tmp_path, content))
+
+
+def test_nested_nodes_of_old_files(tmp_path: Path) -> None:
+    assert only(loaded(tmp_path, stacks.old_cpuprofile())) == {"(anonymous):2": 1, "(anonymous):2;inner:5": 1}
+
+
+def test_sampled_heaps(tmp_path: Path) -> None:
+    content = stacks.old_cpuprofile()
+    heap = {"head": content["head"], "samples": []}
+    heap["head"]["children"][0]["selfSize"] = 4096
+    trace = loaded(tmp_path, heap, "x.heapprofile")
+    assert ({path: n for path, n in only(trace).items() if n}, trace.events[0].unit) == ({"(anonymous):2": 4096}, "bytes")
+
+
+def test_nodes_that_call_themselves(tmp_path: Path) -> None:
+    content = stacks.cpuprofile()
+    content["nodes"][2]["children"] = [2]
+    content["nodes"][0]["children"] = [4]
+    assert "bad_rows" in kinds(loaded(tmp_path, content))
+
+
+def test_node_records_what_is_read(tmp_path: Path) -> None:
+    node = shutil.which("node") or pytest.skip("node is not installed")
+    (tmp_path / "w.js").write_text("const end = Date.now() + 150; function busy() { while (Date.now() < end); }\nbusy()\n")
+    words = [node, "--cpu-prof", "--cpu-prof-dir", str(tmp_path), "--cpu-prof-name", "x.cpuprofile", str(tmp_path / "w.js")]
+    subprocess.run(words, check=True, timeout=60)
+    trace = load_checked([str(tmp_path / "x.cpuprofile")])
+    held = json.loads((tmp_path / "x.cpuprofile").read_text())
+    assert sum(only(trace).values()) == len(held["samples"])
+    assert any(path.endswith("busy:1") for path in only(trace))
+
+
+# ---------------------------------------------------------------- pprof
+
+
+def test_sample_types_labels_and_inlined_lines(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, gzip.compress(stacks.pprof()), "x.pb.gz")
+    assert [(e.name, e.unit, e.leader, e.interval_ns) for e in trace.events] == [
+        ("samples", "samples", -1, 10**7), ("cpu", "ns", 0, 0),
+    ]  # fmt: skip
+    assert stacks_of(trace) == {
+        "app 1/worker=a b;c 1": {"main.main:7;work:9;inlined:3": 2},
+        "app 1/app 2": {"main.main:7;work:9;inlined:3;app+0x2000": 1},
+    }
+    assert sum(sum(of.values()) for of in stacks_of(trace, 1).values()) == 30_000_000
+    assert (trace.unix_start_ns, trace.end_ts - trace.start_ts) == (1_700_000_000 * 10**9, 10**9)
+    lib = trace.libs["code_id"][0]
+    assert trace.strings[int(lib)] == "ab" * 20
+
+
+HEAP = (("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes"))
+
+
+def test_the_main_type_is_what_pprof_shows(tmp_path: Path) -> None:
+    made = stacks.Pprof(HEAP)
+    made.sample([made.location(("f", "", 0))], [4, 400, 1, 100])
+    default = loaded(tmp_path, made.data((14, made.text("alloc_space"))))
+    assert [(e.name, e.unit, e.leader) for e in default.events] == [
+        ("alloc_objects", "samples", -1), ("alloc_space", "bytes", 0), ("inuse_objects", "count", -1),
+        ("inuse_space", "bytes", 2),
+    ]  # fmt: skip
+    assert [only(default, row) for row in range(4)] == [{"f": 4}, {"f": 400}, {"f": 1}, {"f": 100}]
+    assert loaded(tmp_path, made.data()).events[0].name == "inuse_objects"
+
+
+def test_frames_that_are_dropped(tmp_path: Path) -> None:
+    made = stacks.Pprof()
+    main, new, malloc = (made.location((name, "", 0)) for name in ("main", "operator new(int)", "malloc"))
+    made.sample([malloc, new, main], [1, 1])
+    assert only(loaded(tmp_path, made.data((7, made.text("operator new|malloc"))))) == {"main": 1}
+    unsafe = loaded(tmp_path, made.data((7, made.text("(a*)*b"))))
+    assert (only(unsafe), "members_not_read" in kinds(unsafe)) == ({"main;operator new(int);malloc": 1}, True)
+
+
+def test_differences_and_missing_parts_are_counted(tmp_path: Path) -> None:
+    made = stacks.Pprof()
+    made.sample([made.location(("f", "", 0)), 99], [-1, 5])
+    trace = loaded(tmp_path, made.data())
+    assert [(i.kind, i.count) for i in trace.report if i.kind == "bad_rows"] == [("bad_rows", 2)]
+    cut = loaded(tmp_path, made.data() + b"\x0a")
+    assert "truncated" in kinds(cut)
+
+
+GO = """package main
+import ("os"; "runtime/pprof"; "time"; "runtime")
+var keep [][]byte
+//go:noinline
+func busy(until time.Time) { for time.Now().Before(until) {} }
+//go:noinline
+func fill() { for i := 0; i < 500; i++ { keep = append(keep, make([]byte, 4096)) } }
+func main() {
+	runtime.MemProfileRate = 1
+	c, _ := os.Create("cpu.pb.gz"); pprof.StartCPUProfile(c)
+	busy(time.Now().Add(200 * time.Millisecond)); fill(); pprof.StopCPUProfile(); c.Close()
+	h, _ := os.Create("heap.pb.gz"); pprof.WriteHeapProfile(h); h.Close()
+}
+"""
+
+
+def test_go_says_of_its_profiles_what_info_says(tmp_path: Path) -> None:
+    go = shutil.which("go") or pytest.skip("go is not installed")
+    (tmp_path / "main.go").write_text(GO)
+    subprocess.run([go, "build", "-o", "app", "main.go"], check=True, cwd=tmp_path, timeout=300)
+    subprocess.run([tmp_path / "app"], check=True, cwd=tmp_path, timeout=60)
+    for name, options in (("cpu", ["-sample_index=samples"]), ("heap", ["-sample_index=inuse_objects"])):
+        trace = load_checked([str(tmp_path / f"{name}.pb.gz")])
+        shown = top(tmp_path / f"{name}.pb.gz", *options)
+        told = {key: amounts for key, amounts in functions_of(trace).items() if amounts[1]}
+        assert {key: told.get(key) for key in shown} == shown
+        again = saved(trace, tmp_path / f"{name}-again.pb.gz")
+        assert top(again, *(options if name == "heap" else ["-sample_index=samples"])) == shown
+
+
+# ---------------------------------------------------------------- shared parts
+
+
+def test_the_order_of_a_flame_graph() -> None:
+    prefix = np.array([-1, 0, -1, 0, 1], np.int32)  # a, a;b, c, a;d, a;b;e
+    assert tree_order(prefix, np.array([3, 2, 4, 0, -1, 1])).tolist() == [4, 3, 5, 2, 0, 1]
+
+
+def test_amounts_with_decimals() -> None:
+    assert [(whole.tolist(), scale) for whole, scale in map(whole_amounts, (np.array([1.0, -2, np.nan]), np.array([0.25])))] == [
+        ([1, 0, 0], 1), ([25], 100),
+    ]  # fmt: skip
