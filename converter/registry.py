@@ -256,8 +256,8 @@ IMPORTERS = (
         "profile.speedscope.json", _speedscope,
     ),
     Importer(
-        "cpuprofile", "CPU profiles of V8: of node --cpu-prof and Chrome's DevTools; sampled heaps", (".cpuprofile", ".heapprofile"),
-        "node.cpuprofile", _cpuprofile,
+        "cpuprofile", "CPU profiles of V8: of node --cpu-prof and Chrome's DevTools; sampled heaps",
+        (".cpuprofile", ".heapprofile"), "node.cpuprofile", _cpuprofile,
     ),
     Importer(
         "collapsed", "collapsed stacks: of stackcollapse-*.pl, async-profiler, py-spy, rbspy, austin and others",
@@ -340,10 +340,10 @@ def detect(source: Source) -> Importer:
         if importer.module.sniff(head):
             return importer
     # The first line of text may be longer.
-    if len(source.data) > len(head) and (text := source.data[:TEXT_HEAD_SIZE]):
-        importer = next((one for one in IMPORTERS if one.module.sniff(text)), None)
-        if importer is not None:
-            return importer
+    text = source.data[:TEXT_HEAD_SIZE]
+    found = next((one for one in IMPORTERS if len(text) > len(head) and one.module.sniff(text)), None)
+    if found is not None:
+        return found
     by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
     hint = f"; its suffix is that of {by_suffix.name}: to read it as that, --from {by_suffix.name}" if by_suffix else ""
     if is_json(head):

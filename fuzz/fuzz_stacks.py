@@ -63,7 +63,7 @@ class _All:
         self._importers = [cast("ImporterModule", modules[name]) for name in names]
 
     def sniff(self, head: memoryview) -> bool:
-        return any([one.sniff(head) for one in self._importers])
+        return any(one.sniff(head) for one in self._importers)
 
     def read(self, sources: Sequence[Source]) -> Reading:
         source = _made_of(sources[0])

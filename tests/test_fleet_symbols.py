@@ -247,7 +247,7 @@ def test_a_file_that_the_user_names_comes_first(fleet: Fleet) -> None:
 
 
 def test_who_asks_for_symbols_by_build_id() -> None:
-    assert [importer.name for importer in IMPORTERS if importer.finds_symbols] == ["perf", "firefox"]
+    assert [importer.name for importer in IMPORTERS if importer.finds_symbols] == ["perf", "pprof", "firefox"]
 
 
 # ---------------------------------------------------------------- once

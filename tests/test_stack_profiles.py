@@ -28,7 +28,11 @@ Said = dict[str, dict[str, int]]
 
 def loaded(tmp_path: Path, content: Any, name: str = "input", **options: Any) -> Trace:
     """Loads text, bytes or what becomes JSON."""
-    data = content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode()
+    data = (
+        content
+        if isinstance(content, bytes)
+        else (content if isinstance(content, str) else json.dumps(content)).encode()
+    )
     path = tmp_path / name
     path.write_bytes(data)
     return load_checked([str(path)], **options)
@@ -97,10 +101,14 @@ def test_processes_and_threads_of_lines(tmp_path: Path) -> None:
     trace = loaded(tmp_path, stacks.COLLAPSED.replace("2.5", "2").replace("100,1,-20", "4"))
     assert stacks_of(trace) == {
         "input 1/input 1": {"main;operator new (std::nothrow);malloc": 12, "main;work;inlined;sys_read": 3},
-        "python w.py 7/worker 42": {"fib:2": 2}, "process 12/T0:13 13": {"run:9": 4},
+        "python w.py 7/worker 42": {"fib:2": 2}, "process 12 12/T0:13 13": {"run:9": 4},
         "java 21/java 22": {"java/lang/Thread.run": 1},
     }  # fmt: skip
-    depth = {path: trace.frames["inline_depth"][trace.stacks["frame"][n]] for n in range(len(trace.stacks)) if (path := path_of(trace, n))}  # noqa: E501
+    depth = {
+        path: trace.frames["inline_depth"][trace.stacks["frame"][n]]
+        for n in range(len(trace.stacks))
+        if (path := path_of(trace, n))
+    }
     assert depth["main;work;inlined"] == 1
 
 
@@ -165,7 +173,11 @@ def test_sampled_profiles_are_threads(tmp_path: Path) -> None:
         "process 7 7/worker 42": {"main:1": 1},
     }
     assert trace.threads[0][1].load(trace).samples["ts"].tolist() == [0, 10**7, 2 * 10**7]
-    assert (trace.events[0].unit, trace.events[0].interval_ns, trace.inputs[0].producer) == ("samples", 10**7, "py-spy@0.4.0")
+    assert (trace.events[0].unit, trace.events[0].interval_ns, trace.inputs[0].producer) == (
+        "samples",
+        10**7,
+        "py-spy@0.4.0",
+    )
 
 
 def test_uneven_times_are_weights(tmp_path: Path) -> None:
@@ -236,7 +248,10 @@ def test_sampled_heaps(tmp_path: Path) -> None:
     heap = {"head": content["head"], "samples": []}
     heap["head"]["children"][0]["selfSize"] = 4096
     trace = loaded(tmp_path, heap, "x.heapprofile")
-    assert ({path: n for path, n in only(trace).items() if n}, trace.events[0].unit) == ({"(anonymous):2": 4096}, "bytes")
+    assert ({path: n for path, n in only(trace).items() if n}, trace.events[0].unit) == (
+        {"(anonymous):2": 4096},
+        "bytes",
+    )
 
 
 def test_nodes_that_call_themselves(tmp_path: Path) -> None:
@@ -248,8 +263,18 @@ def test_nodes_that_call_themselves(tmp_path: Path) -> None:
 
 def test_node_records_what_is_read(tmp_path: Path) -> None:
     node = shutil.which("node") or pytest.skip("node is not installed")
-    (tmp_path / "w.js").write_text("const end = Date.now() + 150; function busy() { while (Date.now() < end); }\nbusy()\n")
-    words = [node, "--cpu-prof", "--cpu-prof-dir", str(tmp_path), "--cpu-prof-name", "x.cpuprofile", str(tmp_path / "w.js")]
+    (tmp_path / "w.js").write_text(
+        "const end = Date.now() + 150; function busy() { while (Date.now() < end); }\nbusy()\n"
+    )
+    words = [
+        node,
+        "--cpu-prof",
+        "--cpu-prof-dir",
+        str(tmp_path),
+        "--cpu-prof-name",
+        "x.cpuprofile",
+        str(tmp_path / "w.js"),
+    ]
     subprocess.run(words, check=True, timeout=60)
     trace = load_checked([str(tmp_path / "x.cpuprofile")])
     held = json.loads((tmp_path / "x.cpuprofile").read_text())
@@ -347,6 +372,7 @@ def test_the_order_of_a_flame_graph() -> None:
 
 
 def test_amounts_with_decimals() -> None:
-    assert [(whole.tolist(), scale) for whole, scale in map(whole_amounts, (np.array([1.0, -2, np.nan]), np.array([0.25])))] == [
+    made = [whole_amounts(np.array(amounts)) for amounts in ([1.0, -2, np.nan], [0.25])]
+    assert [(whole.tolist(), scale) for whole, scale in made] == [
         ([1, 0, 0], 1), ([25], 100),
     ]  # fmt: skip

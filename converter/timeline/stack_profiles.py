@@ -24,7 +24,10 @@ LANGUAGES = {
     ".js": "JavaScript", ".mjs": "JavaScript", ".cjs": "JavaScript", ".ts": "JavaScript", ".tsx": "JavaScript",
     ".jsx": "JavaScript", ".lua": "Lua", ".jl": "Julia", ".dart": "Dart", ".erl": "Erlang", ".ex": "Erlang",
     ".cs": ".NET", ".fs": ".NET", ".wasm": "WebAssembly",
-} | dict.fromkeys((".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".go", ".rs", ".s", ".swift", ".zig", ".m"), NATIVE)  # fmt: skip
+}  # fmt: skip
+LANGUAGES |= dict.fromkeys(
+    (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".go", ".rs", ".s", ".swift", ".zig", ".m"), NATIVE
+)
 TIER_COLOR = "green"
 
 
@@ -78,10 +81,12 @@ class Frames:
 
 
 class StackProfile:
-    """One input on its way into a trace."""
+    """One input on its way into a trace. clock: of its times, if they are on any; offset_ns: to be added to them."""
 
-    def __init__(self, trace: TraceBuilder, of: Input) -> None:
+    def __init__(self, trace: TraceBuilder, of: Input, clock: Clock | None = None) -> None:
         self.trace = trace
+        self.offset_ns = trace.join_clock(clock) if clock is not None else 0
+        trace.clock = trace.clock or Clock("monotonic")
         self.frames = Frames(trace)
         self.processes: dict[object, Process] = {}
         trace.inputs.append(of._replace(path=encodable(of.path), producer=encodable(of.producer)))
@@ -97,10 +102,7 @@ class StackProfile:
         return keys.index(event.key)
 
     def process(self, key: object, name: str, pid: int | None, start_ts: int, end_ts: int) -> Process:
-        """Returns the process of this key, with the number if it is given and free. A trace without a clock gets
-        one."""
-        if self.trace.clock is None:
-            self.trace.clock = Clock("monotonic")
+        """Returns the process of this key, with the number if it is given and free."""
         if key not in self.processes:
             number = pid if pid is not None and 0 <= pid <= MOST and pid not in self._pids else None
             number = max((one for one in self._pids if one < MOST), default=0) + 1 if number is None else number

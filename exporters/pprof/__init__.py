@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from traceferry.analysis.totals.trees import SAMPLES, Measure
 from traceferry.exporters.amounts import Amounts
 from traceferry.files.output import Output
 from traceferry.model import Strings, TraceBuilder
 
 # Fields of Profile, then those of the messages in it.
-SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE, TIME_NANOS, DURATION_NANOS = 1, 2, 4, 5, 6, 9, 10
+TYPES, STACKS, LOCATION, FUNCTION, STRING_TABLE, TIME_NANOS, DURATION_NANOS = 1, 2, 4, 5, 6, 9, 10
 PERIOD_TYPE, PERIOD, COMMENT, DEFAULT_SAMPLE_TYPE = 11, 12, 13, 14
 TYPE, UNIT = 1, 2
 LOCATION_ID, VALUE, LABEL, LABEL_KEY, LABEL_TEXT = 1, 2, 3, 1, 2
@@ -31,10 +32,10 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     amounts = Amounts(trace, progress)
     texts = Strings()
     texts.intern("")
-    named = {measure: texts.intern(measure.name.replace(" ", "_")) for measure in amounts.measures}
+    named = {measure: texts.intern(_name_of(trace, measure)) for measure in amounts.measures}
     for measure in amounts.measures:
         unit = texts.intern(UNITS.get(measure.unit, measure.unit))
-        out.write(_message(SAMPLE_TYPE, _number(TYPE, named[measure]) + _number(UNIT, unit)))
+        out.write(_message(TYPES, _number(TYPE, named[measure]) + _number(UNIT, unit)))
     used = np.zeros(len(trace.funcs), bool)
     labels = [texts.intern(name) for name in ("process", "thread")]
     for thread in amounts.of_threads():
@@ -47,7 +48,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
             functions = list(amounts.paths.of(path))
             used[functions] = True
             locations = _packed(LOCATION_ID, (func + 1 for func in functions))
-            out.write(_message(SAMPLE, locations + _packed(VALUE, values) + said))
+            out.write(_message(STACKS, locations + _packed(VALUE, values) + said))
     for func in np.flatnonzero(used).tolist():
         _write_function(trace, out, texts, func)
     if amounts.measures:
@@ -61,6 +62,14 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
         out.write(_number(COMMENT, texts.intern(f"{each.path}: {each.producer}")))
     for text in texts:
         out.write(_message(STRING_TABLE, text.encode("utf-8", "replace")))
+
+
+def _name_of(trace: TraceBuilder, measure: Measure) -> str:
+    """Returns the name of a measure: of one that counts samples, the event's own where that counts nothing else."""
+    sampling = trace.sampling
+    if measure == SAMPLES and sampling is not None and sampling.unit == "samples":
+        return sampling.name
+    return measure.name.replace(" ", "_")
 
 
 def _write_function(trace: TraceBuilder, out: Output, texts: Strings, func: int) -> None:

@@ -25,7 +25,9 @@ MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\xef\xbb\xbf": "u
 OTHERS = (
     (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?(?:<!--.{0,2000}?-->\s*)*<svg", re.S),
         "a picture (SVG), as of flamegraph.pl: give the collapsed stacks or the recording that it was made of"),
-    (re.compile(rb"(?:#[^\n]*\n|\s*\n)*[^\n;]+? +-?\d+(?:/\d+)? +(?:\[\d{1,5}\] +)?(?:\S+ +)?\d+\.\d+: +[^\n]*\n\s+[0-9a-f]+ "),
+    (re.compile(
+        rb"(?:#[^\n]*\n|\n)*[^\n;]{1,64}? +-?\d+(?:/\d+)? +(?:\[\d{1,5}\] +)?(?:\S+ +)?\d+\.\d+: +[^\n]*\n"
+        rb"\s+[0-9a-f]+ "),
         "text of perf script: give the perf.data itself, or what stackcollapse-perf.pl makes of the text"),
     (re.compile(rb"# callgrind format|(?:version|creator|cmd|events|positions): [^\n]*\n(?:[a-z]+: ?[^\n]*\n)*\s*fn="),
         "a profile of callgrind, which is not read"),

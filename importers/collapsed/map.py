@@ -32,7 +32,7 @@ EVENT = Event("samples", "samples")
 
 
 class Owner(NamedTuple):
-    """Whose stacks they are; -1: no number is known."""
+    """The owner of stacks: numbers and names, -1 and "" are unknown."""
 
     pid: int = -1
     process: str = ""
@@ -136,9 +136,13 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         pairs = pairs[tree_order(prefix, pairs[:, 0])]
         amount = amounts[pairs[:, 1]]
         ts, end = spread(amount, 0, int(min(amount.sum(), 1 << 62)) if is_austin else 0)
-        process = profile.process(owner[:2], owner.process or source.name, owner.pid if owner.pid >= 0 else None, 0, end)
+        process = profile.process(
+            owner[:2], owner.process or source.name, owner.pid if owner.pid >= 0 else None, 0, end
+        )
         data = samples_of(trace.events, ts, pairs[:, 0], {event: amount})
         thread = owner.thread or process.name
         profile.add_thread(process, thread, owner.tid if owner.tid >= 0 else None, data, len(ts))
     trace.report.note("times_made", len(numbers), where=source.path)
-    trace.report.note("bad_rows", n_bad, where=source.path, offset=bad_at, detail=f"{source.path}: lines without a stack")
+    trace.report.note(
+        "bad_rows", n_bad, where=source.path, offset=bad_at, detail=f"{source.path}: lines without a stack"
+    )

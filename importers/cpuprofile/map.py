@@ -35,12 +35,13 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     nodes = _nodes(root)
     if not nodes:
         raise FormatError("the profile has no nodes", 0, path=source.path)
-    profile = StackProfile(trace, Input(source.name, "cpuprofile", "", "V8"))
-    stacks = _Stacks(profile, nodes)
     is_heap = any("selfSize" in node for node in nodes)
     samples, deltas = (_ints(root.get(name)) for name in ("samples", "timeDeltas"))
-    offset = trace.join_clock(Clock("monotonic")) if len(samples) and not is_heap else 0
-    if is_heap or not len(samples):
+    is_timed = len(samples) > 0 and not is_heap
+    of = Input(source.name, "cpuprofile", "", "V8")
+    profile = StackProfile(trace, of, Clock("monotonic") if is_timed else None)
+    stacks, offset = _Stacks(profile, nodes), profile.offset_ns
+    if not is_timed:
         name, unit = ("allocated", "bytes") if is_heap else ("samples", "samples")
         stack = stacks.of_ids[:-1]
         amount = np.maximum(_ints([node.get("selfSize" if is_heap else "hitCount", 0) for node in nodes]), 0)
@@ -108,13 +109,16 @@ class _Stacks:
         return found
 
     def _stack(self, node: Node, above: int, line: int = 0) -> int:
-        of = node.get("callFrame") if isinstance(node.get("callFrame"), dict) else node
+        held = node.get("callFrame")
+        of: Node = held if isinstance(held, dict) else node
         name, path = text_of(of.get("functionName")), text_of(of.get("url"))
         if name == ROOT and above < 0:
             return -1
         # Lines and columns count from 0 there, in the oldest files from 1.
         first, column = (_whole(of.get(key), -1) + (of is not node) for key in ("lineNumber", "columnNumber"))
-        category = CATEGORIES.get(name, "WebAssembly" if path.startswith("wasm:") else "JavaScript" if path else RUNTIME)
+        category = CATEGORIES.get(
+            name, "WebAssembly" if path.startswith("wasm:") else "JavaScript" if path else RUNTIME
+        )
         category = RUNTIME if path.startswith("node:") else category
         place = Place(name or "(anonymous)", path, line or first, 0 if line else column, first, column, category)
         return self._profile.trace.stacks.intern(prefix=above, frame=self._profile.frames.row(place))

@@ -63,7 +63,7 @@ def is_old(head: memoryview) -> bool:
 
 
 def is_profile(head: memoryview) -> bool:
-    """Whether its fields, of which any may be the first, are a profile's from the start on, and tell what samples count.
+    """Whether its fields, of which any may be first, are a profile's from the start on, and tell what samples count.
     Perfetto's packets begin with the same byte, but in no packet is field 1 a number."""
     begin, has_types = head[:SEEN], False
     for number, kind, _, at, end in fields(begin, 0, len(begin))[0]:

@@ -1,4 +1,4 @@
-"""Map: sample types become events, samples threads by their labels; where functions are missing, libraries name them."""
+"""Map: sample types become events, samples threads by their labels; libraries name what has no function."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ THREAD, TID = ("thread", "thread name", "thread_name"), ("tid", "thread id", "th
 NUMBERED = re.compile(r"(.*) \((\d{1,15})\)")
 # Threads that labels make; those of further ones are left out.
 MOST_LABELLED = 256
-GO_RUNTIME = re.compile(r"(?:internal/)?runtime[./].*|_rt0_\w+|gcWriteBarrier|aeshashbody|memeqbody|cmpbody|indexbytebody")
+GO_RUNTIME = re.compile(
+    r"(?:internal/)?runtime[./].*|_rt0_\w+|gcWriteBarrier|aeshashbody|memeqbody|cmpbody|indexbytebody"
+)
 
 
 class Owner(NamedTuple):
-    """Whose samples they are, as labels tell."""
+    """The owner of samples, as labels tell: numbers and names, -1 and "" are unknown."""
 
     process: str = ""
     pid: int = -1
@@ -54,7 +56,9 @@ class _Mapping:
     def __init__(self, source: Source, trace: TraceBuilder, context: ImportContext) -> None:
         self.source, self.trace = source, trace
         self.held: Profile = read_profile(source)
-        self.profile = StackProfile(trace, Input(source.name, "pprof", "", ""))
+        self.time_ns = min(max(self.held.number(layout.TIME_NS), 0), 1 << 61)
+        clock = Clock("realtime", 0) if self.time_ns else None
+        self.profile = StackProfile(trace, Input(source.name, "pprof", "", ""), clock)
         self.find = partial(Libraries, trace, context, source)
         self.libraries: Libraries | None = None
         self.lost: dict[str, int] = defaultdict(int)
@@ -64,8 +68,7 @@ class _Mapping:
 
     def add(self) -> None:
         held, trace = self.held, self.trace
-        time_ns = min(max(held.number(layout.TIME_NS), 0), 1 << 61)
-        start = time_ns + trace.join_clock(Clock("realtime", 0)) if time_ns else 0
+        start = self.time_ns + self.profile.offset_ns
         for key, value in (("comment", "\n".join(held.comments)), ("doc_url", held.text(held.number(layout.DOC_URL)))):
             if value:
                 trace.attributes.setdefault(key, value)
