@@ -152,7 +152,7 @@ DETECTED: dict[str, tuple[Any, str]] = {
     "ftrace": (b"# tracer: nop\n#\na-1 [000] 1.0: x 5\n", "perfetto"),
     "bracket first": (b"[libc.so];main 5\n", "collapsed"),
     "pprof": (stacks.pprof(), "pprof"),
-    "perfetto": (bytes.fromhex("0a0608012802500100")[:8], "perfetto"),
+    "perfetto": (bytes.fromhex("0a0440015001"), "perfetto"),
 }
 
 
