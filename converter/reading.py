@@ -52,6 +52,9 @@ class LoadOptions:
         Copies of the recorded machine's file tree, in which its binaries are searched at their recorded paths.
     keep_cut_stacks_apart : bool, default True
         Puts unwound stacks that are not complete under a frame that gives the reason.
+    guess_wait_stacks : bool, default False
+        Gives waits of which the recording has no stack that of the thread's sample before, below a function that says
+        so: perf's SWITCH records, for one, have none.
     decompress_limit : int, optional
         The largest decompressed size of an input, in bytes. By default 1000 times its size, at least 16 MiB and at
         most 16 GiB.
@@ -83,6 +86,7 @@ class LoadOptions:
     cycle_frequency: int | None = None
     sysroots: Paths = ()
     keep_cut_stacks_apart: bool = True
+    guess_wait_stacks: bool = False
     decompress_limit: int | None = None
     debuginfod: Sequence[str] | Servers = ()
     on_download: OnDownload | None = None

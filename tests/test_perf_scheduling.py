@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from support import load_checked
 
 from traceferry.files.source import Source
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, Table, Trace, TraceBuilder, laws
-from traceferry.reading import ImportContext
+from traceferry.reading import ImportContext, LoadOptions
 from traceferry.registry import importer_named
-from traceferry.timeline.off_cpu import durations
+from traceferry.timeline.off_cpu import GUESSED, durations, off_cpu_event
 
 START = 100_000_000_000
 A, B, IDLE = 8, 9, 0
@@ -207,6 +208,137 @@ def test_a_range_has_its_part_of_the_waits() -> None:
     assert off_cpu(part, A) == [("Sleeping", "libx.so+0x8", 10)]
 
 
+def test_a_child_that_executes_a_program_before_it_is_seen() -> None:
+    """What its number did between the fork and the exec is of the same thread."""
+    recorded = Recorded().switch(5, IDLE, 0, A)
+    recorded.data.fork(20, 20, PID, A, START + 10)
+    recorded.switch(30, A, SLEEP, 20)
+    recorded.data.comm(20, 20, "ls", START + 40, exec=True)
+    recorded.data.sample(20, 20, START + 50, LIB)
+    trace = recorded.switch(60, B, SLEEP, A).read()
+    assert scheduling(trace, 20) == [("woken", 10), ("runs", 30)]
+
+
+def test_a_thread_did_not_run_while_its_processor_was_idle() -> None:
+    """It leaves first, and nothing tells when it came."""
+    recorded = Recorded().switch(5, IDLE, 0, B).switch(20, B, SLEEP, IDLE).wake(60, B, A).switch(70, A, SLEEP, IDLE)
+    waits = [("waits", 5), ("runs", 60), ("waits", 70, "S")]
+    assert scheduling(recorded.switch(90, IDLE, 0, B).read(), A)[-3:] == waits
+    recorded = Recorded().switch(5, IDLE, 0, B).switch(20, B, SLEEP, IDLE).switch(70, A, SLEEP, IDLE)
+    assert scheduling(recorded.switch(90, IDLE, 0, B).read(), A) == [("unknown", 5), ("waits", 70, "S")]
+
+
+# ---------------------------------------------------------------- what the kernel has measured
+
+DELAY = [("char comm[16]", "16s"), ("pid_t pid", "i"), ("u64 delay", "Q")]
+RUN = [("char comm[16]", "16s"), ("pid_t pid", "i"), ("u64 runtime", "Q")]
+MEASURED = ("sleep", "blocked", "iowait", "wait")
+MS = 1_000_000
+
+
+class Measured(Recorded):
+    """Statistics of the scheduler alone, in ms: _sleep, _blocked, _iowait, _wait, _runtime are events 0 to 4."""
+
+    def __init__(self) -> None:
+        self.data = PerfData(start=START)
+        for nth, name in enumerate((*MEASURED, "runtime")):
+            self.data.tracepoint(
+                f"sched:sched_stat_{name}",
+                400 + nth,
+                RUN if name == "runtime" else DELAY,
+                "x",
+                sample_type=TYPE + "|RAW",
+                flags=FLAGS,
+            )
+        self.data.comm(PID, PID, "app", ts=0).mmap2(PID, PID, LIB, 0x1000, 0, "/nowhere/libx.so", ts=0)
+        for tid in (A, B):
+            self.data.comm(PID, tid, f"worker-{tid}", ts=0)
+
+    def tell(self, name: str, ts: int, tid: int, amount: int, by: int) -> Measured:
+        fields = {"pid": tid, "runtime" if name == "runtime" else "delay": amount * MS}
+        nth = (*MEASURED, "runtime").index(name)
+        self.data.sample(PID, by, START + ts * MS, LIB + by, [LIB + by], event=nth, fields=fields)
+        return self
+
+
+def in_ms(trace: Trace, tid: int) -> list[tuple[Any, ...]]:
+    return [(what, at // MS, *more) for what, at, *more in scheduling(trace, tid)]
+
+
+def test_measured_waits() -> None:
+    told = Measured().tell("runtime", 1, B, 1, B).tell("blocked", 40, A, 30, B).tell("iowait", 40, A, 30, B)
+    told.tell("wait", 45, A, 5, A).tell("sleep", 60, B, 4, A).tell("wait", 90, A, 20, A).tell("runtime", 99, B, 3, B)
+    trace = told.read()
+    waits = [("runs", 1), ("waits", 10, "D"), ("woken", 40, "D", B), ("runs", 45), ("preempted", 70, "R"), ("runs", 90)]
+    assert in_ms(trace, A) == waits
+    assert in_ms(trace, B) == [("runs", 1), ("waits", 56, "S"), ("woken", 60, "S", A), ("runs", 60)]
+
+
+def test_measured_runs() -> None:
+    """Between them a thread was off, and stood where the run before ended."""
+    told = Measured().tell("runtime", 4, A, 3, A).tell("runtime", 8, A, 4, A).tell("runtime", 30, A, 2, B)
+    trace = told.tell("runtime", 50, A, 10, A).tell("runtime", 60, B, 1, B).read()
+    runs = [("runs", 1), ("waits", 8), ("runs", 28), ("waits", 30), ("runs", 40), ("waits", 50)]
+    assert in_ms(trace, A) == runs
+    assert [weight // MS for *_, weight in off_cpu(trace, A)][-3:] == [20, 10, 10]
+    # The last but one was measured by another thread: its stack is not that of A.
+    assert [name for _, name, _ in off_cpu(trace, A)][-3:] == ["libx.so+0x8", "[no stack at the switch]", "libx.so+0x8"]
+
+
+def test_measured_runs_tell_when_a_thread_went_on() -> None:
+    """Switches within the program's own threads do not."""
+    recorded = Recorded()
+    recorded.data.tracepoint("sched:sched_stat_runtime", 404, RUN, "x", sample_type=TYPE + "|RAW")
+    recorded.switch(10 * MS, A, SLEEP, 99)
+    fields = {"pid": A, "runtime": 2 * MS}
+    recorded.data.sample(PID, A, START + 60 * MS, LIB, [LIB], event=4, fields=fields)
+    trace = recorded.switch(60 * MS, A, DISK, 99).switch(70 * MS, B, SLEEP, 99).read()
+    assert in_ms(trace, A)[-3:] == [("waits", 10, "S"), ("runs", 58), ("waits", 60, "D")]
+
+
+# ---------------------------------------------------------------- guessed stacks
+
+
+def guessing(recorded: Recorded, guess: bool) -> Trace:
+    trace = TraceBuilder()
+    context = ImportContext(LoadOptions(guess_wait_stacks=guess))
+    source = Source("perf.data", memoryview(recorded.data.bytes()))
+    importer_named("perf").module.read([source]).add_to(trace, context)
+    trace.sort()
+    assert laws.check(trace) == []
+    return trace
+
+
+def test_guessed_stacks_stand_apart_and_are_counted() -> None:
+    recorded = Recorded()
+    recorded.data.switch(PID, A, START + 5, out=False)
+    for ts, at in ((7, 1), (9, 2)):
+        recorded.data.sample(PID, A, START + ts, LIB + at, [LIB + at, LIB + 0x21])
+    recorded.data.switch(PID, A, START + 10, out=True).switch(PID, A, START + 40, out=False)
+    recorded.data.switch(PID, A, START + 50, out=True).switch(PID, B, START + 60, out=True)
+    assert off_cpu_event(guessing(recorded, False)) == -1
+    trace = guessing(recorded, True)
+    assert off_cpu(trace, A) == [("Blocked", "libx.so+0x2", 30), ("Blocked", "libx.so+0x2", 10)]
+    assert {issue.kind: issue.count for issue in trace.report}["stacks_guessed"] == 2
+    thread = next(thread for _, thread in trace.threads if thread.tid == A)
+    data = thread.load(trace)
+    row = off_cpu_event(trace)
+    known, stack = data.trace, int(data.other_samples[row]["stack"][0])
+    names = []
+    while stack >= 0:
+        names.append(known.func_name(int(known.frames["func"][known.stacks["frame"][stack]])))
+        stack = int(known.stacks["prefix"][stack])
+    assert names == ["libx.so+0x2", "libx.so+0x20", GUESSED]
+
+
+def test_what_is_recorded_is_not_guessed() -> None:
+    recorded = Recorded().switch(10, IDLE, 0, A)
+    recorded.data.sample(PID, A, START + 12, LIB + 2, [LIB + 2])
+    trace = guessing(recorded.switch(30, A, SLEEP, B).switch(50, B, SLEEP, A), True)
+    assert ("Sleeping", "libx.so+0x8", 20) in off_cpu(trace, A)
+    assert "stacks_guessed" not in {issue.kind for issue in trace.report}
+
+
 # ---------------------------------------------------------------- perf itself
 
 ROW = re.compile(r"\s*(\d+\.\d+) \[(\d+)\]\s+(.*?)\[(\d+)(?:/\d+)?\]\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)")
@@ -233,27 +365,74 @@ def test_waits_are_those_of_timehist(tmp_path: Path) -> None:
     printed = subprocess.run(
         ["perf", "sched", "timehist", "-i", str(data)], capture_output=True, text=True, timeout=60, check=False
     ).stdout
-    theirs = {(int(m[4]), m[1]): (float(m[5]), float(m[7])) for line in printed.splitlines() if (m := ROW.match(line))}
-    n_same = n_other = 0
-    trace = load_checked(data)
+    told = subprocess.run(
+        ["perf", "script", "-i", str(data), "--ns", "-G", "-F", "cpu,time,event,trace"],
+        capture_output=True, text=True, timeout=60, check=False,
+    ).stdout  # fmt: skip
+    causes = compared(load_checked(data), printed, told)
+    # Every row that differs has one of two causes.
+    assert set(causes) <= {"same", "its start is not recorded", "its wait begins before the recording", "first of all"}
+    assert causes["same"] > 50
+
+
+SWITCHED = re.compile(r"\[(\d+)\]\s+(\d+)\.(\d+):\s+sched:sched_switch:.*prev_pid=(\d+).*next_pid=(\d+)")
+
+
+def compared(trace: Trace, printed: str, told: str) -> Counter[str]:
+    """Counts the rows of perf sched timehist by why they differ from our own. told: what perf script prints of the
+    switches. timehist takes the last switch of the processor for the start of a run, whatever it switched to."""
+    before: dict[tuple[int, int, int], tuple[int, int] | None] = {}
+    last: dict[int, tuple[int, int]] = {}
+    for m in SWITCHED.finditer(told):
+        cpu, at, prev, after = int(m[1]), int(m[2]) * 10**9 + int(m[3]), int(m[4]), int(m[5])
+        before[cpu, at // 1000, prev] = last.get(cpu)
+        last[cpu] = at, after
+    ours = runs_of(trace)
+    causes: Counter[str] = Counter()
+    for m in (m for line in printed.splitlines() if (m := ROW.match(line))):
+        tid, at = int(m[4]), round(float(m[1]) * 1e6)
+        wait, delay, run = (float(m[nth]) for nth in (5, 6, 7))
+        then = before[int(m[2]), at, tid]
+        found = ours.get((tid, at))
+        if then is None:
+            causes["first of all"] += 1
+        elif then[1] != tid:
+            causes["its start is not recorded"] += abs((at - then[0] / 1000) / 1000 - run) < 0.0021 or run == 0
+        elif found is None:
+            causes["we have no such row"] += 1
+        elif abs(found[2] - run) > 0.0021:
+            causes["another run"] += 1
+        elif wait == 0 and found[0] is None:
+            causes["its wait begins before the recording"] += 1
+        else:
+            is_same = found[0] is not None and abs(found[0] - wait) < 0.0021 and abs(found[1] - delay) < 0.0021
+            causes["same" if is_same else "another wait"] += 1
+    return causes
+
+
+def runs_of(trace: Trace) -> dict[tuple[int, int], tuple[float | None, float, float]]:
+    """Returns, by thread and the microsecond at which it left its processor, ms: how long it had waited, how much of
+    that it could have run, and how long it ran. What a number ran before it executed another program counts."""
+    rows: dict[int, list[tuple[int, int]]] = {}
     for _, thread in trace.threads:
-        rows = thread.load(trace).scheduling
-        ts, state = rows["ts"].tolist(), rows["state"].tolist()
-        left = went_on = None
-        for at, what in zip(ts, state, strict=True):
-            if what == RUNNING:
-                went_on = at
-            elif what in (WAITING, PREEMPTED) and went_on is not None:
-                found = theirs.get((thread.tid, f"{at // 1000 / 1e6:.6f}"))
-                if left is not None and found is not None:
-                    same = (
-                        abs((went_on - left) / 1e6 - found[0]) < 0.0021
-                        and abs((at - went_on) / 1e6 - found[1]) < 0.0021
-                    )
-                    n_same, n_other = n_same + same, n_other + (not same)
-                left, went_on = at, None
-    # timehist takes a switch that the kernel does not tell of, of the idle thread, for none.
-    assert n_same > 2 * n_other
+        table = thread.load(trace).scheduling
+        rows.setdefault(thread.tid, []).extend(zip(table["ts"].tolist(), table["state"].tolist(), strict=True))
+    found = {}
+    for tid, states in rows.items():
+        left = woken = went_on = None
+        for nth, (ts, state) in enumerate(sorted(states, key=lambda one: one[0])):
+            if state == RUNNING:
+                went_on = went_on or ts
+                continue
+            if state == RUNNABLE:
+                woken = ts
+                continue
+            if went_on is not None:
+                wait = (went_on - left) / 1e6 if left is not None else None
+                delay = (went_on - woken) / 1e6 if woken is not None else 0.0
+                found[tid, ts // 1000] = wait, delay, (ts - went_on) / 1e6
+            left, woken, went_on = None if nth == 0 or state == UNKNOWN else ts, None, None
+    return found
 
 
 def test_the_capture_has_all_its_waits() -> None:

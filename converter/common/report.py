@@ -123,7 +123,9 @@ KINDS: dict[str, Kind] = {
         "waits last until the thread's next record, since the recording does not tell when it went on",
         "record with perf record --switch-events, or all threads of the machine (-a)"),
     "switch_missing": Kind("loss", "the recording lacks context switches: what threads did before them is unknown",
-        "not all kernels record what wakes an idle processor: perf record --switch-events tells of all switches"),
+        "not all kernels record what wakes an idle processor: perf record --switch-events, or -e "
+        "sched:sched_stat_runtime beside the others, tells of all"),
+    "stacks_guessed": Kind("info", "waits without a stack have that of the thread's sample before, as was asked for"),
     "switches_left_out": Kind("loss", "context switches were left out: their event was sampled with a frequency",
         "record without -F: perf record -e cpu-clock -e sched:sched_switch,sched:sched_waking"),
     "interval_incomplete": Kind("info",

@@ -24,6 +24,8 @@ from traceferry.model.categories import BLOCKED, DISK, PREEMPTION, RUNNABILITY, 
 EVENT = Event("off-CPU", "ns", kind="off-cpu")
 # The function of which samples are where the recording has no stack of the switch.
 NO_STACK = "[no stack at the switch]"
+# The function below which the stacks of other samples stand, where the recording has none of the switch.
+GUESSED = "(guessed: the sample before)"
 # The kernel's letters for states of tasks (fs/proc/array.c), as the end of "the thread was ...".
 REASONS = {
     "R": "preempted", "R+": "preempted", "S": "sleeping", "D": "sleeping for a device",
@@ -102,6 +104,23 @@ def off_cpu_stacks(trace: TraceBuilder, stack: Array, state: Array, reason: Arra
             prefix=int(prefix[of]), frame=trace.frames.intern(**leaf | {"category": category})
         )
     return found[nth]
+
+
+def guessed(trace: TraceBuilder, stack: Array) -> Array:
+    """int32: these stacks below the function GUESSED, which says that they are of the samples before. -1 stays -1."""
+    func = trace.funcs.intern(name=trace.strings.intern(GUESSED), kind=trace.strings.intern("function"))
+    root = trace.stacks.intern(frame=trace.frames.intern(func=func, category=trace.add_category(BLOCKED)))
+    prefix, frame = trace.stacks["prefix"], trace.stacks["frame"]
+    found = {-1: root}
+    keys, nth = np.unique(stack, return_inverse=True)
+    for key in keys.tolist():
+        at, missing = key, []
+        while at not in found:
+            missing.append(at)
+            at = int(prefix[at])
+        for one in reversed(missing):
+            found[one] = trace.stacks.intern(prefix=found[int(prefix[one])], frame=int(frame[one]))
+    return np.array([found[key] if key >= 0 else -1 for key in keys.tolist()], np.int32)[nth]
 
 
 def off_cpu_event(trace: Trace) -> int:

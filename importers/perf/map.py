@@ -106,7 +106,7 @@ def _add_recording(
 
         branches = Branches(recording, memory, natives, trace, offset_ns)
     made = ThreadLoader(recording, events, NO_ROWS, NO_ROWS, stack, branches, offset_ns, pairs)
-    _add_processes(trace, recording, programs, made, known, where)
+    _add_processes(trace, recording, programs, made, known, where, guesses=context.options.guess_wait_stacks)
     map_files.note_others(programs.pids, memory.nameless)
     of_code = [process for process in trace.processes if any(thread.sample_unit for thread in process.threads)]
     report.note("code_of_other_process", sum(process.pid not in programs.pids for process in of_code), where=where)
@@ -159,9 +159,10 @@ def _add_processes(
     of_all: ThreadLoader,
     known: _KnownThreads,
     where: str,
+    guesses: bool,
 ) -> None:
     """Adds a process for each program, with its threads. of_all: a loader with what all threads share; where: the
-    recording, for the report."""
+    recording, for the report; guesses: whether waits without stacks have those of the samples before."""
     offset_ns = of_all.offset_ns
     samples, switches = recording.samples, recording.switches
     first_ts, last_ts = _bounds(trace, recording, offset_ns)
@@ -171,9 +172,9 @@ def _add_processes(
     for number, tid in (*rows, *switch_rows):
         tids[number].add(tid)
     switching = Switching(recording)
-    off_cpu_row = _off_cpu_event(trace, switching, of_all.stack)
+    off_cpu_row = _off_cpu_event(trace, switching, of_all.stack, guesses)
     spans = _spans(programs, tids)
-    n_missing = 0
+    n_missing = n_guessed = 0
     processes = _known_processes(trace, recording, programs, known, offset_ns)
     seen = {number for number, _ in (*rows, *switch_rows)}
     begun: int | None = None
@@ -190,6 +191,9 @@ def _add_processes(
             end = max(min(life.end, last_ts) + offset_ns, start)
             of_start = program.start if is_first else life.start
             begin, until = spans[life.tid, of_start]
+            if is_first and begun is not None:
+                # What the number did since the fork is of this thread, too.
+                begin = min(begin, spans.get((life.tid, begun), (begin, until))[0])
             steps = switching.steps(life.tid, begin, until) if life.tid != OUTSIDE else NO_STEPS
             loader = replace(of_all, rows=part, switch_rows=switched)
             start, end = loader.reach(start, end, steps.ts)
@@ -199,9 +203,10 @@ def _add_processes(
                 )
                 thread_switches = ThreadSwitches(
                     switching, steps, switching.wakes(life.tid, begin, until), start - offset_ns, end - offset_ns,
-                    part, is_new, of_all.stack,
+                    part, is_new, of_all.stack, guesses,
                 )  # fmt: skip
                 n_missing += thread_switches.n_missing
+                n_guessed += thread_switches.n_guessed
                 loader = replace(loader, switches=thread_switches, off_cpu_row=off_cpu_row)
             loader = _with_names(trace, replace(loader, end_ts=end), life, start, end, where)
             name = life.name or _default_thread_name(program, life.tid, programs)
@@ -222,13 +227,14 @@ def _add_processes(
         for thread in threads:
             known.add(process, thread)
     trace.report.note("switch_missing" if switching.tells_returns else "wait_ends_late", n_missing, where=where)
+    trace.report.note("stacks_guessed", n_guessed, where=where)
     trace.report.note("switches_left_out", switching.n_left_out, where=where)
 
 
-def _off_cpu_event(trace: TraceBuilder, switching: Switching, stack: Array) -> int:
+def _off_cpu_event(trace: TraceBuilder, switching: Switching, stack: Array, guesses: bool) -> int:
     """Adds the event that counts time off the processors, where switches tell of it with stacks; returns its row. Of
     switches without stacks the scheduling says all."""
-    if not switching.tids or not switching.tells_stacks(stack):
+    if not switching.tids or not (switching.tells_stacks(stack) or (guesses and bool(np.any(stack >= 0)))):
         return -1
     row = next((row for row, event in enumerate(trace.events) if event.key == off_cpu.EVENT.key), len(trace.events))
     if row == len(trace.events):

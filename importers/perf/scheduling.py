@@ -19,6 +19,8 @@ from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.losses import Losses
 from traceferry.importers.perf.recording import Event, Recording
+from traceferry.importers.perf.sched_stats import AFTER, BEFORE, REASONS, RUNTIME, Off, times_off
+from traceferry.importers.perf.sched_stats import NAMES as STATISTICS
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array, distinct
 
@@ -29,7 +31,7 @@ CONTEXT_SWITCHES = SOFTWARE_NAMES.index("context-switches")
 # Tracepoints between a thread's switch and the next one's first instruction are of the thread that left.
 OF_SWITCHES = ("sched:sched_switch", "tlb:", "x86_fpu:", "sched:sched_stat_runtime")
 # Where an event of a thread comes from: the better one first.
-OF_TRACEPOINT, OF_RECORD, OF_COUNTER = 0, 1, 2
+OF_TRACEPOINT, OF_RECORD, OF_COUNTER, OF_STATISTICS = 0, 1, 2, 3
 IN, OUT = 0, 1
 PREEMPT = 1  # a letter of Switching.letters
 # common_flags of a tracepoint: the thread was interrupted by what is recorded.
@@ -42,7 +44,7 @@ NEVER_TS = (1 << 63) - 1
 
 class Steps(NamedTuple):
     """Columns of what a thread did, by time. ts int64; what uint8: IN, OUT; source uint8; row int32: of the samples, or
-    of the switches where a record tells it; letter uint8: of Switching.letters, why it left."""
+    of the switches where a record tells it, -1 where there is none; letter uint8: of Switching.letters, why it left."""
 
     ts: Array
     what: Array
@@ -111,6 +113,10 @@ class Switching:
         self.tells_of_all = not len(recording.switches) and self._is_of_all_threads()
         self._reasons: Array | None = None
         parts = [*self._of_tracepoints(), *self._of_records(), *self._of_counter()]
+        # Beside switches, what is measured tells only when a thread went on.
+        measured = (RUNTIME,) if parts else STATISTICS
+        off = list(times_off(recording, list(_rows_of(recording, measured)), self._names.here))
+        parts += self._of_statistics(off, (IN,) if parts else (OUT, IN))
         tid = np.concatenate([tid for tid, _ in parts] or [np.zeros(0, np.int32)])
         steps = [np.concatenate(columns) for columns in zip(*(steps for _, steps in parts), strict=True)]
         steps = steps or list(NO_STEPS)
@@ -121,11 +127,11 @@ class Switching:
         if not known.all():
             tid, steps = tid[known], [column[known] for column in steps]
         self._steps = ByThread(tid, steps)
-        self._samples = steps[3][steps[2] != OF_RECORD]
+        self._samples = steps[3][(steps[2] != OF_RECORD) & (steps[3] >= 0)]
         self._idle = ByThread(*self._of_processors())
-        self._wakes = ByThread(*self._of_wakes())
+        self._wakes = ByThread(*self._of_wakes(off))
         self.losses = Losses(recording)
-        self.tells_returns = len(recording.switches) > 0 or self.tells_of_all
+        self.tells_returns = len(recording.switches) > 0 or self.tells_of_all or len(off) > 0
 
     @cached_property
     def tids(self) -> list[int]:
@@ -232,8 +238,30 @@ class Switching:
                 what, source = np.full(n, OUT, np.uint8), np.full(n, OF_COUNTER, np.uint8)
                 yield samples.tid[rows], Steps(samples.ts[rows], what, source, rows.astype(np.int32), no)
 
-    def _of_wakes(self) -> tuple[Array, Wakes]:
+    def _of_statistics(self, off: Sequence[tuple[int, Off]], wanted: Sequence[int]) -> Iterator[tuple[Array, Steps]]:
+        numbers = np.array([self._number(reason) for reason in REASONS], np.uint8)
+        for tid, times in off:
+            n = len(times.begin)
+            ts, row, letter = np.empty(2 * n, np.int64), np.full(2 * n, -1, np.int32), np.zeros(2 * n, np.uint8)
+            ts[0::2], ts[1::2] = times.begin, times.end
+            row[0::2], letter[0::2] = times.left, numbers[times.reason]
+            what = np.tile(np.array([OUT, IN], np.uint8), n)
+            steps = Steps(ts, what, np.full(2 * n, OF_STATISTICS, np.uint8), row, letter)
+            known = (ts != BEFORE) & (ts != AFTER) & np.isin(what, wanted)
+            yield np.full(int(known.sum()), tid, np.int32), steps.take(known)
+
+    def _number(self, letters: str) -> int:
+        if letters not in self.letters:
+            self.letters.append(letters)
+        return self.letters.index(letters)
+
+    def _of_wakes(self, off: Sequence[tuple[int, Off]]) -> tuple[Array, Wakes]:
         parts = []
+        for number, times in off:
+            woken = times.wake >= 0
+            if woken.any():
+                order = np.argsort(times.wake[woken], kind="stable")
+                parts.append((np.full(len(order), number, np.int32), times.wake[woken][order]))
         for event, rows in _rows_of(self.recording, WAKES):
             target = (
                 next((one for one in event.tracepoint.fields if one.name == "pid"), None) if event.tracepoint else None
@@ -280,7 +308,7 @@ class _Names:
 
     def __init__(self, recording: Recording) -> None:
         samples = recording.samples
-        rows = [rows for _, rows in _rows_of(recording, TOLD)]
+        rows = [rows for _, rows in _rows_of(recording, (*TOLD, *STATISTICS))]
         mine = np.concatenate(rows) if rows else np.zeros(0, np.int64)
         mine = mine[(samples.raw_at[mine] >= 0) & (samples.raw_size[mine] >= COMMON_SIZE) & (samples.tid[mine] > 0)]
         self._there = self._here = np.zeros(0, np.int32)

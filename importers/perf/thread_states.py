@@ -21,12 +21,14 @@ from traceferry.model import (
     Table,
     TraceBuilder,
 )
+from traceferry.timeline.off_cpu import guessed
 
 
 @dataclass(frozen=True)
 class ThreadSwitches:
     """The switches of a thread within one life. start, end: of the thread, on the recording's clock; seen: the rows of
-    its samples, by time; is_new: whether it was made in the recording; stack: of every sample."""
+    its samples, by time; is_new: whether it was made in the recording; stack: of every sample; guesses: whether a
+    switch without a stack has that of the thread's sample before."""
 
     switching: Switching
     steps: Steps
@@ -36,12 +38,30 @@ class ThreadSwitches:
     seen: Array
     is_new: bool
     stack: Array = field(repr=False)
+    guesses: bool = False
 
     @cached_property
     def n_missing(self) -> int:
         """Counts the switches that the recording lacks between two others: a thread leaves twice, or goes on twice."""
         what = self.steps.what[merged(self.steps)]
         return int((what[1:] == what[:-1]).sum())
+
+    @cached_property
+    def n_guessed(self) -> int:
+        """Counts the switches that get the stack of the sample before."""
+        if not self.guesses:
+            return 0
+        first = merged(self.steps)
+        left = _left_at(self.steps, first)[self.steps.what[first] == OUT]
+        ts = self.steps.ts[first][self.steps.what[first] == OUT]
+        lacks = np.where(left >= 0, self.stack[np.maximum(left, 0)], -1) < 0 if len(left) else left
+        return int((self._stack_before(ts[lacks]) >= 0).sum()) if len(left) else 0
+
+    def _stack_before(self, ts: Array) -> Array:
+        """int32: the stacks of the thread's last samples until these times, -1 where there is none."""
+        rows = self.seen[self.stack[self.seen] >= 0]
+        at = np.searchsorted(self.switching.recording.samples.ts[rows], ts, "right") - 1
+        return np.where(at >= 0, self.stack[np.append(rows, 0)[at]], -1).astype(np.int32)
 
     def table(self, trace: TraceBuilder, offset_ns: int) -> Table:
         """Returns the rows of `scheduling`: from the start of the thread on, each ns has a state."""
@@ -54,6 +74,11 @@ class ThreadSwitches:
         columns["reason"] = np.where(rows.is_off, letters[rows.letter], -1)
         if has_left.any():
             columns["stack"] = np.where(has_left, self.stack[np.maximum(rows.left, 0)], -1)
+        if self.guesses:
+            stack = columns.get("stack", np.full(len(rows.ts), -1, np.int32))
+            lacks = (stack < 0) & (rows.state != RUNNING) & (rows.state != UNKNOWN)
+            stack[lacks] = guessed(trace, self._stack_before(rows.ts[lacks]))
+            columns["stack"] = stack
         if is_woken.any():
             wakes = np.maximum(rows.wake, 0)
             columns["waker"] = np.where(is_woken, self.switching.wakers(wakes), -1)
@@ -166,7 +191,8 @@ def _cpus(thread: ThreadSwitches, steps: Steps) -> Array:
     is_record = steps.source == OF_RECORD
     cpu = np.empty(len(steps.ts), np.int32)
     cpu[is_record] = recording.switches.cpu[steps.row[is_record]]
-    cpu[~is_record] = recording.samples.cpu[steps.row[~is_record]]
+    row = steps.row[~is_record]
+    cpu[~is_record] = np.where(row >= 0, recording.samples.cpu[np.maximum(row, 0)], -1) if len(row) else -1
     # A thread leaves the processor that it got.
     got = np.flatnonzero((cpu[:-1] < 0) & (steps.what[:-1] == IN) & (steps.what[1:] == OUT))
     cpu[got] = cpu[got + 1]
@@ -192,22 +218,40 @@ def _before(thread: ThreadSwitches, base: _Rows, seen: Array) -> _Rows:
     if thread.start >= ts:
         return first.take(np.zeros(0, np.int64))
     at_start = first._replace(ts=np.array([thread.start], np.int64))
+    nth = int(np.searchsorted(thread.wakes.ts, thread.start))
+    is_woken = nth < len(thread.wakes.ts) and thread.wakes.ts[nth] < ts
+    wake = thread.wakes.row[nth : nth + 1]
     if base.state[0] != RUNNING:
-        return at_start._replace(state=_all(RUNNING, first.ts))
+        return _before_leaving(thread, at_start, ts, int(thread.wakes.ts[nth]) if is_woken else -1)
     n_seen = int(np.searchsorted(seen, ts))
     if n_seen:
         since = max(int(seen[n_seen - 1]), thread.start)
         rows = [at_start, first._replace(ts=np.array([since]), place=np.array([-3]), state=_all(UNKNOWN, first.ts))]
         return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
-    nth = int(np.searchsorted(thread.wakes.ts, thread.start))
-    is_woken = nth < len(thread.wakes.ts) and thread.wakes.ts[nth] < ts
-    wake = thread.wakes.row[nth : nth + 1]
     if thread.is_new:
         return at_start._replace(state=_all(RUNNABLE, first.ts), wake=wake if is_woken else first.wake)
     rows = [at_start._replace(state=_all(WAITING, first.ts))]
     if is_woken:
         at = thread.wakes.ts[nth : nth + 1]
         rows.append(first._replace(ts=at, place=np.array([-3]), state=_all(RUNNABLE, first.ts), wake=wake))
+    return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
+
+
+def _before_leaving(thread: ThreadSwitches, at_start: _Rows, ts: int, woken_at: int) -> _Rows:
+    """Returns what a thread did that leaves its processor first, at ts: it ran, but not before a time in which the
+    processor was idle. woken_at: -1 where nothing tells."""
+    running = at_start._replace(state=_all(RUNNING, at_start.ts))
+    idle = int(thread.switching.idle_since(at_start.cpu, np.array([ts]))[0]) if thread.switching.tells_of_all else ts
+    if thread.is_new or not thread.start < idle < ts:
+        return running
+    if thread.start <= woken_at:
+        since = max(idle, woken_at)
+        rows = [
+            at_start._replace(state=_all(WAITING, at_start.ts)),
+            running._replace(ts=np.array([since]), place=running.place + 1),
+        ]
+    else:
+        rows = [running._replace(state=_all(UNKNOWN, at_start.ts))]
     return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
 
 

@@ -87,6 +87,10 @@ def add_recording_options(parser: CommandParser) -> None:
         default="yes",
         help="show incomplete unwound stacks under a frame that gives the reason (default: yes)",
     )
+    parser.rare.add_argument(
+        "--guess-wait-stacks", action="store_true",
+        help="give waits without a stack that of the thread's sample before, below a function that says so",
+    )  # fmt: skip
     parser.selection.add_argument(
         "--range", metavar="START,END",
         help="keep only this part, in time since the start of the recording: 1s,1.5s or 200ms, or ,3s",
@@ -222,6 +226,7 @@ def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> Loa
         cycle_frequency=parse_frequency(arguments.cycle_frequency) if arguments.cycle_frequency else None,
         sysroots=arguments.sysroot,
         keep_cut_stacks_apart=arguments.keep_cut_stacks_apart == "yes",
+        guess_wait_stacks=arguments.guess_wait_stacks,
         decompress_limit=arguments.decompress_limit,
         debuginfod=arguments.debuginfod,
         symbol_server=arguments.symbol_server,
