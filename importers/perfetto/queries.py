@@ -11,9 +11,7 @@ SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upi
 FROM track t LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id
 LEFT JOIN cpu_track c ON c.id = t.id LEFT JOIN gpu_track g ON g.id = t.id
 WHERE t.id IN (SELECT track_id FROM slice) ORDER BY t.id"""
-SLICES = """
-SELECT id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id FROM slice
-ORDER BY track_id, ts, depth, id"""
+SLICES = "SELECT id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id FROM slice"
 ARGS = """
 SELECT arg_set_id, flat_key, int_value, string_value, real_value FROM args
 WHERE arg_set_id IN (SELECT arg_set_id FROM slice WHERE arg_set_id IS NOT NULL) ORDER BY arg_set_id, id"""

@@ -23,6 +23,7 @@ from traceferry.model import (
     Table,
     TraceBuilder,
 )
+from traceferry.trace_processor.results import STRING, Column
 
 CALL_TRACK = "thread_execution"
 UNNAMED = "(unnamed)"
@@ -36,7 +37,7 @@ Values = dict[str, Any]
 
 
 class Slices(NamedTuple):
-    """Columns of all slices, in the order of track, time and depth; end: where it ends at most, as in `_ends`."""
+    """Columns of all slices. end: where it ends at most; name, category: rows of `texts`."""
 
     id: Array
     ts: Array
@@ -44,9 +45,10 @@ class Slices(NamedTuple):
     track: Array
     depth: Array
     arg_set: Array
-    name: list[str]
-    category: list[str]
+    name: Array
+    category: Array
     is_open: Array
+    texts: list[str]
 
 
 def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> tuple[Slices, int]:
@@ -59,9 +61,19 @@ def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> 
     ts = np.clip(ts + offset_ns, first_ts, last_ts)
     end = np.where(is_open, last_ts, ts + np.minimum(np.maximum(dur, 0), last_ts - ts))
     n_moved = _end_within(number, parent, depth, end)
-    names, categories = answer["name"].texts(), answer["category"].texts()
     columns = answer["track_id"].numbers(-1), depth, answer["arg_set_id"].numbers(-1)
-    return Slices(number, ts, end, *columns, names, categories, is_open), n_moved
+    known: dict[str, int] = {"": 0}
+    names, categories = (_numbered(answer[name], known) for name in ("name", "category"))
+    return Slices(number, ts, end, *columns, names, categories, is_open, list(known)), n_moved
+
+
+def _numbered(column: Column, known: dict[str, int]) -> Array:
+    """Returns the number of each cell's text, int64; no text is 0. known: the numbers of texts, which grows."""
+    for text in dict.fromkeys(column.strings):
+        known.setdefault(text, len(known))
+    found = np.zeros(len(column), np.int64)
+    found[column.kinds == STRING] = np.fromiter(map(known.__getitem__, column.strings), np.int64, len(column.strings))
+    return found
 
 
 def _end_within(number: Array, parent: Array, depth: Array, end: Array) -> int:
@@ -128,12 +140,10 @@ class Calls:
         """rows: the slices that are calls; arguments, flows: of slices, as above."""
         self._trace, self._slices, self._flows = trace, slices, flows
         self._frame = np.full(len(slices.ts), -1, np.int32)
-        known: dict[tuple[str, str], int] = {}
-        for row in rows.tolist():
-            key = slices.name[row], slices.category[row]
-            if key not in known:
-                known[key] = self._new_frame(*key)
-            self._frame[row] = known[key]
+        n = len(slices.texts)
+        pairs, which = np.unique(slices.name[rows] * n + slices.category[rows], return_inverse=True)
+        made = [self._new_frame(slices.texts[one // n], slices.texts[one % n]) for one in pairs.tolist()]
+        self._frame[rows] = np.array(made, np.int32)[which] if made else -1
         used = np.unique(slices.arg_set[rows]).tolist()
         self._arguments = {
             number: [self._argument(key, value) for key, value in arguments[number].items()]
@@ -167,9 +177,12 @@ class Calls:
 
     def _arguments_of(self, rows: Array, entered: Array) -> Table:
         found: list[tuple[int, ...]] = []
-        slices = self._slices
-        facts = zip(entered.tolist(), slices.arg_set[rows].tolist(), slices.id[rows].tolist(), strict=True)
-        for call, arg_set, number in sorted(facts):
+        of_row, id_of_row = self._slices.arg_set[rows], self._slices.id[rows]
+        has_any = np.isin(of_row, list(self._arguments)) | np.isin(id_of_row, list(self._flows))
+        chosen = np.flatnonzero(has_any)
+        chosen = chosen[np.argsort(entered[chosen])]
+        facts = zip(*(column[chosen].tolist() for column in (entered, of_row, id_of_row)), strict=True)
+        for call, arg_set, number in facts:
             flow, values = self._flows.get(number, 0), self._arguments.get(arg_set, [])
             found += [(call, position, *value, 0 if position else flow) for position, value in enumerate(values)]
             if flow and not values:
@@ -242,7 +255,7 @@ class Kinds:
         labels = [field.label for field in kind.fields]
         for nth, one in enumerate(kind.fields):
             if one.key == "name":
-                found: list[Any] = [encodable(slices.name[row]) for row in rows]
+                found: list[Any] = [encodable(slices.texts[one]) for one in slices.name[rows].tolist()]
             elif one.key == REST:
                 found = [_text({k: v for k, v in each.items() if k not in labels} or "") for each in values]
             else:
