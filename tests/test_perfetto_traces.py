@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 from recordings import SHARED
 
 import traceferry
@@ -71,11 +72,12 @@ QUESTIONS = {
 
 def amounts_of(trace: Trace) -> Counter[str]:
     found: Counter[str] = Counter()
-    for _, thread in trace.threads:
+    for process, thread in trace.threads:
         data = thread.load(trace)
         if thread.sample_unit:
-            is_heap = thread.name.startswith("allocated memory")
-            found["allocated"] += int(data.samples["weight"].sum()) if is_heap else 0
+            is_heap = " memory of " in thread.name
+            found["allocated"] += int(data.samples["weight"].sum()) * thread.name.startswith("allocated memory")
+            found["samples"] += 0 if is_heap or process.name.endswith("_file") else len(data.samples)
             continue
         leaves = (data.calls["flags"] & LEAVE) != 0
         logs = data.markers.get(LOG, [])
@@ -161,6 +163,33 @@ def test_calls_come_back_with_their_time(tmp_path: Path) -> None:
     after = summarize(traceferry.load(traceferry_trace(path, tmp_path)), top=1 << 20)["functions"]["top"]
     names = ("calls", "self_ns", "total_ns")
     assert {f["name"]: [f[n] for n in names] for f in after} == {f["name"]: [f[n] for n in names] for f in before}
+
+
+def test_sources_and_views_come_back(tmp_path: Path) -> None:
+    """Functions have their files and lines, threads their numbers and names, views of sizes are views."""
+    path = FIXTURES / OURS[1]
+    before, after = traceferry.load(path), traceferry.load(traceferry_trace(path, tmp_path))
+    sizes = [
+        Counter({thread.name: int(thread.load(trace).samples["weight"].sum()) for _, thread in trace.threads})
+        for trace in (before, after)
+    ]
+    assert sizes[0]["code size"] > 0
+    assert sizes[1] == sizes[0]
+    assert [event.unit for event in after.events] == [event.unit for event in before.events]
+
+
+def test_lines_come_back(tmp_path: Path) -> None:
+    path, program = FIXTURES / OURS[0], tmp_path / "pool-pie"
+    program.write_bytes(zstandard.ZstdDecompressor().decompress((path.parent / "pool-pie.zst").read_bytes()))
+    traceferry.convert(path, tmp_path / "x.pftrace", symbols=[program])
+
+    def functions_of(trace: Trace) -> set[tuple[Any, ...]]:
+        top = summarize(trace, top=1 << 20)["functions"]["top"]
+        return {tuple(f[name] for name in ("name", "file", "line", "calls", "self_ns", "total_ns")) for f in top}
+
+    before = functions_of(traceferry.load(path, symbols=[program]))
+    assert any(line for _, _, line, *_ in before)
+    assert functions_of(traceferry.load(tmp_path / "x.pftrace")) == before
 
 
 def test_samples_come_back(tmp_path: Path) -> None:

@@ -151,9 +151,14 @@ class View(NamedTuple):
         if not kept.any():
             return ()
         columns = {"ts": np.full(int(kept.sum()), self.ts), "stack": held[kept], "weight": total[kept]}
-        tid = max((thread.tid for thread in process.threads), default=process.pid) + 1
-        make = partial(_samples, Table(SAMPLES, columns))
-        return (Thread(tid, self.name, False, self.ts, self.ts, make, int(kept.sum()), self.unit),)
+        return (view_of(self.name, self.unit, Table(SAMPLES, columns), process),)
+
+
+def view_of(name: str, unit: str, samples: Table, process: Process) -> Thread:
+    """Returns a thread of the process with these samples, of which there is at least one."""
+    tid = max((thread.tid for thread in process.threads), default=process.pid) + 1
+    first, last = int(samples["ts"][0]), int(samples["ts"][-1])
+    return Thread(tid, name, False, first, last, partial(_samples, samples), len(samples), unit)
 
 
 def _samples(samples: Table, _: TraceBuilder) -> ThreadData:

@@ -10,7 +10,7 @@ import numpy as np
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfetto.decode import Tables
-from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots
+from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
 from traceferry.importers.perfetto.slices import (
     CALL_TRACK,
     INSTANT,
@@ -53,6 +53,8 @@ CLOCKS: dict[int, ClockKind] = {REALTIME: "realtime", MONOTONIC: "monotonic", MO
 NOBODY = -1
 TRACE_NAME, CPUS_NAME, GPUS_NAME = "Trace", "CPUs", "GPUs"
 UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes"}
+# Sessions of our own traces that are views of sizes; samples that are of no thread.
+OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
 
@@ -69,6 +71,7 @@ class _Mapping:
         self.offset_ns = trace.join_clock(_clock_of(tables))
         self.start = int(start[0]) + self.offset_ns
         self.end = max(int(end[0]) + self.offset_ns, self.start)
+        self.is_ours = _producer(tables) == "traceferry"
         self.slices, self.n_moved = read_slices(tables, self.offset_ns, self.start, self.end)
         self.arguments, self.flows = arguments_by_set(tables), flows_by_slice(tables)
         self.span = Span(self.offset_ns, self.start, self.end)
@@ -210,7 +213,12 @@ class _Mapping:
                 added = _increments(weight[mine], cpu[mine])
                 # A recorder that does not read the counter says 0 each time.
                 weight[mine] = added if added.any() else 1
-        rows = self._events(session, ids, sources, units)
+        views = {
+            number: name.removeprefix(OWN_VIEW).replace("_", " ")
+            for number, name, unit in zip(ids, sources, units, strict=True)
+            if self.is_ours and name.startswith(OWN_VIEW) and unit == "bytes"
+        }
+        rows = self._events(session, [number for number in ids if number not in views], sources, units)
         callsite = answer["callsite"].numbers(-1)
         stack = self.stacks[np.where((callsite >= 0) & (callsite < len(self.stacks)), callsite, -1)]
         columns = {
@@ -219,15 +227,24 @@ class _Mapping:
             "weight": np.clip(weight, 0, 2.0**62).astype(np.int64),
             "cpu": _cpus(cpu),
         }
+        for number, name in views.items():
+            for one, mine in rows_by_key(np.where(session == number, upid, NO_SESSION)).items():
+                if one != NO_SESSION:
+                    view = Table(SAMPLES, {key: column[mine] for key, column in columns.items() if key != "cpu"})
+                    self._process(one).threads.append(view_of(name, "bytes", view, self._process(one)))
+        owner = np.where(np.isin(session, list(views)), NO_SESSION, owner)
         event = np.array([rows.get(number, 0) for number in session.tolist()], np.int64)
         for thread, mine in rows_by_key(owner).items():
+            if thread == NO_SESSION:
+                continue
             for row, part in rows_by_key(event[mine]).items():
                 self.loaders[thread].samples[row] = {name: column[mine[part]] for name, column in columns.items()}
 
     def _events(self, session: Array, ids: list[int], sources: list[str], units: list[str]) -> dict[int, int]:
         """Returns the event of each session; the one with most samples comes first."""
         counts = {number: int((session == number).sum()) for number in ids}
-        facts = dict(zip(ids, zip(sources, units, strict=True), strict=True))
+        numbers = self.tables["sessions"]["id"].numbers().tolist()
+        facts = dict(zip(numbers, zip(sources, units, strict=True), strict=True))
         rows: dict[int, int] = {}
         keys = [event.key for event in self.trace.events]
         for number in sorted(ids, key=lambda one: (-counts[one], one)):

@@ -34,6 +34,11 @@ MOST_FIELDS, MOST_TYPES = 64, 200
 REST = "more"
 RESERVED = frozenset({"ts", "dur", "stack", "flow", "name", "type", "category", REST})
 Values = dict[str, Any]
+Place = tuple[str, int]  # source, line
+NOWHERE: Place = ("", 0)
+# Arguments that say where in the sources a slice is; trace_processor makes them of SourceLocation.
+FILE, LINE = "source.file_name", "source.line_number"
+LOCATION = frozenset({FILE, LINE, "source.function_name", "source_location_iid"})
 
 
 class Slices(NamedTuple):
@@ -140,13 +145,20 @@ class Calls:
         """rows: the slices that are calls; arguments, flows: of slices, as above."""
         self._trace, self._slices, self._flows = trace, slices, flows
         self._frame = np.full(len(slices.ts), -1, np.int32)
-        n = len(slices.texts)
-        pairs, which = np.unique(slices.name[rows] * n + slices.category[rows], return_inverse=True)
-        made = [self._new_frame(slices.texts[one // n], slices.texts[one % n]) for one in pairs.tolist()]
-        self._frame[rows] = np.array(made, np.int32)[which] if made else -1
+        places, place_of_row = _places(slices.arg_set[rows], arguments)
+        n, n_places = len(slices.texts), len(places)
+        which = (slices.name[rows] * n + slices.category[rows]) * n_places + place_of_row
+        distinct, nth = np.unique(which, return_inverse=True)
+        made = [
+            self._new_frame(
+                slices.texts[one // n_places // n], slices.texts[one // n_places % n], places[one % n_places]
+            )
+            for one in distinct.tolist()
+        ]
+        self._frame[rows] = np.array(made, np.int32)[nth] if made else -1
         used = np.unique(slices.arg_set[rows]).tolist()
         self._arguments = {
-            number: [self._argument(key, value) for key, value in arguments[number].items()]
+            number: [self._argument(key, value) for key, value in arguments[number].items() if key not in LOCATION]
             for number in used
             if number in arguments
         }
@@ -168,9 +180,10 @@ class Calls:
         entered[order] = np.arange(2 * n)
         return Table(CALLS, calls), self._arguments_of(rows, entered[:n])
 
-    def _new_frame(self, name: str, category: str) -> int:
-        trace = self._trace
-        func = trace.funcs.intern(name=trace.strings.intern(encodable(name) or UNNAMED))
+    def _new_frame(self, name: str, category: str, place: Place) -> int:
+        trace, (path, line) = self._trace, place
+        source = trace.sources.intern(path=trace.strings.intern(encodable(path))) if path else -1
+        func = trace.funcs.intern(name=trace.strings.intern(encodable(name) or UNNAMED), source=source, line=line)
         # A trace may name several, with commas.
         of = trace.add_category(encodable(category.split(",")[0]) or SLICES, "blue")
         return trace.frames.intern(func=func, category=of)
@@ -200,6 +213,20 @@ class Calls:
         if isinstance(value, float):
             return int(np.float64(value).view(np.uint64)), intern(key), -1, intern("decimal")
         return 0, intern(key), intern(_text(value)), intern("text" if isinstance(value, str) else "json")
+
+
+def _places(arg_set: Array, arguments: dict[int, Values]) -> tuple[list[Place], Array]:
+    """Returns the distinct places in sources that arguments tell, and the number of each slice's: int64."""
+    known: dict[Place, int] = {NOWHERE: 0}
+    used, nth = np.unique(arg_set, return_inverse=True)
+    of_set = np.zeros(len(used), np.int64)
+    for row, number in enumerate(used.tolist()):
+        values = arguments.get(number, {})
+        path, line = values.get(FILE), values.get(LINE)
+        if isinstance(path, str) and path:
+            first = line if isinstance(line, int) and 0 < line < 1 << 31 else 0
+            of_set[row] = known.setdefault((path, first), len(known))
+    return list(known), of_set[nth]
 
 
 # ---------------------------------------------------------------- markers
