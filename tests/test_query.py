@@ -32,7 +32,10 @@ HEAP = FIXTURES / "mono/mono-6.8/heap.mlpd.zst"
 COUNTS = ("calls", "self_ns", "total_ns", "samples", "total_samples")
 
 
-@pytest.mark.parametrize("recording", [XRAY, PERF, FIXTURES / "jit/node24-functions/perf.data.zst"], ids=str)
+PROFILE = FIXTURES / "xray/clang-19/profile-c19-pie-pool.xray"
+
+
+@pytest.mark.parametrize("recording", [XRAY, PERF, PROFILE, FIXTURES / "jit/node24-functions/perf.data.zst"], ids=str)
 def test_functions_are_those_of_info(query: Run, recording: Path) -> None:
     """Functions of one name are one row here."""
     if not recording.exists():
@@ -48,10 +51,11 @@ def test_functions_are_those_of_info(query: Run, recording: Path) -> None:
     assert {name: got.get(name) for name in wanted} == wanted
 
 
-def test_threads_are_those_of_info(query: Run) -> None:
-    summary = summarize(traceferry.load(PERF))
+@pytest.mark.parametrize("recording", [PERF, PROFILE], ids=str)
+def test_threads_are_those_of_info(query: Run, recording: Path) -> None:
+    summary = summarize(traceferry.load(recording))
     wanted = {(p["pid"], t["tid"]): (t["samples"], t["calls"]) for p in summary["processes"] for t in p["threads"]}
-    rows = query(PERF, "SELECT * FROM traceferry_threads WHERE samples > 0 OR calls > 0")
+    rows = query(recording, "SELECT * FROM traceferry_threads WHERE samples > 0 OR calls > 0")
     got = {(int(row["pid"]), int(row["tid"])): (int(row["samples"]), int(row["calls"])) for row in rows}
     assert got == {key: counts for key, counts in wanted.items() if any(counts)} != {}
 

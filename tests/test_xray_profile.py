@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections import Counter
@@ -15,7 +16,10 @@ from conftest import REPO, cuts
 from recordings import loaded
 from support import calls_of, data_of, load_checked, report_of
 
+import traceferry
 from traceferry.analysis.totals.collect import collect
+from traceferry.apps.cli import main
+from traceferry.apps.fleet.merge import merged_trace
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.files.source import open_source
 from traceferry.model import LEAVE, OPEN_AT_END, Trace
@@ -196,6 +200,23 @@ def test_parts_of_it_keep_their_counts(load: Load) -> None:
     assert counted(trace) == {
         ("function 1",): 1, ("function 1", "function 2"): 7, ("function 1", "function 2", "function 3"): 14,
     }  # fmt: skip
+
+
+def test_viewers_and_merged_profiles_have_the_counts(load: Load, tmp_path: Path) -> None:
+    trace = load(Profile(pid=1).block(1, WORK))
+    traceferry.save(trace, tmp_path / "p.json")
+    profile = json.loads((tmp_path / "p.json").read_bytes())
+    [schema] = [one for one in profile["meta"]["markerSchema"] if one["name"] == "Calls"]
+    assert schema["tableLabel"] == "{marker.data.function}: {marker.data.summed calls}"
+    [markers] = [thread["markers"] for thread in profile["threads"]]
+    assert [(one["function"], one["summed calls"]) for one in markers["data"]] == [
+        ("function 1", 1), ("function 2", 7), ("function 3", 14), ("function 3", 2),
+    ]  # fmt: skip
+    (tmp_path / "p.xray").write_bytes(Profile(pid=1).block(1, WORK).bytes())
+    assert main(["aggregate", str(tmp_path / "p.xray"), "-o", str(tmp_path / "tables")]) == 0
+    merged = merged_trace(str(tmp_path / "tables"), "merged")
+    assert sorted(counted(merged).values()) == [1, 2, 7, 14]
+    assert by_name(merged)["function 3"] == (16, 650, 650)
 
 
 # ---------------------------------------------------------------- recorded

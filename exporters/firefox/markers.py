@@ -55,6 +55,9 @@ FORMATS: dict[FieldFormat, str] = {
 }  # fmt: skip
 MAX_ARGUMENTS = 16
 MAX_KEYS = 64  # of named arguments
+# Of markers of calls: name, description, and what of them is shown beside the function.
+SINGLE = "Call", "A call of which the arguments were recorded, as raw values", "arg0"
+SUMMED = "Calls", "All calls of a call path, added up by the recorder", "summed calls"
 # The member of a schema, or of a field, with what readers of our own profiles need.
 MARK = "traceferry"
 AMBIGUOUS = ("hex", "json")  # which are texts there
@@ -190,16 +193,7 @@ def _call_markers(
 ) -> MarkerColumns:
     calls, arguments = data.calls, data.arguments
     rows, n_of_row = np.unique(arguments["call"], return_counts=True)
-    schema = schemas.get(
-        "Call",
-        "Call",
-        {"key": "function", "label": "Function", "format": "string"},
-        description="A call of which the arguments were recorded, as raw values",
-        tooltipLabel="{marker.data.function}",
-        tableLabel="{marker.data.function}: {marker.data.arg0}",
-        chartLabel="{marker.data.function}",
-        **{MARK: {"kind": "call"}},
-    )
+    schema = _call_schema(schemas, *(SUMMED if calls.counts() is not None else SINGLE))
     numbered = arguments["call"][(arguments["key"] < 0) & (arguments["position"] >= 0)]
     n_numbered = int(np.unique(numbered, return_counts=True)[1].max(initial=0))
     for i in range(min(n_numbered, MAX_ARGUMENTS)):
@@ -230,6 +224,19 @@ def _call_markers(
 
     return MarkerColumns(
         calls["ts"][rows], calls["ts"][leave_of] - calls["ts"][rows], "Call", OTHER, Dicts(rows_data())
+    )
+
+
+def _call_schema(schemas: Schemas, name: str, description: str, shown: str) -> dict[str, Any]:
+    return schemas.get(
+        name,
+        name,
+        {"key": "function", "label": "Function", "format": "string"},
+        description=description,
+        tooltipLabel="{marker.data.function}",
+        tableLabel=f"{{marker.data.function}}: {{marker.data.{shown}}}",
+        chartLabel="{marker.data.function}",
+        **{MARK: {"kind": "call"}},
     )
 
 

@@ -31,7 +31,8 @@ from traceferry.timeline.ticks import NS, TickRate
 
 # Where the runtime's counter is a clock of ns: it reads CLOCK_REALTIME there (compiler-rt/lib/xray/xray_tsc.h).
 CLOCKED = {"arm", "arm64", "mips", "mips64", "riscv64", "loongarch64"}
-CALLS = "calls"
+# As the views of SQL know it, which add it up.
+SUMMED_CALLS = "summed calls"
 
 
 def add_profile(
@@ -133,6 +134,6 @@ def _arguments(trace: TraceBuilder, counts: Array) -> Table:
     rows = np.flatnonzero(counts)
     if not len(rows):
         return Table(ARGUMENTS)
-    key, form = (trace.strings.intern(text) for text in (CALLS, "integer"))
+    key, form = (trace.strings.intern(text) for text in (SUMMED_CALLS, "integer"))
     named = {"key": np.full(len(rows), key, np.int32), "format": np.full(len(rows), form, np.int32)}
     return Table(ARGUMENTS, {"call": rows, "value": counts[rows].astype(np.uint64), **named})

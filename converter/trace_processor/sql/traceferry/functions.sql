@@ -60,7 +60,11 @@ FROM traceferry_sampled_callsites s
 JOIN traceferry_functions_of_callsites f USING (callsite_id)
 GROUP BY f.function, s.event;
 
--- Calls, with the time of each without what it called.
+-- Calls that stand for many, where a recorder adds them up: by their arguments, how many.
+CREATE PERFETTO TABLE traceferry_summed_calls AS
+SELECT arg_set_id, int_value AS calls FROM args WHERE flat_key = 'debug.summed calls';
+
+-- Calls, with the time of each without what it called; calls: how many it stands for.
 CREATE PERFETTO VIEW traceferry_calls AS
 SELECT
   s.id AS id,
@@ -70,18 +74,20 @@ SELECT
   s.name AS function,
   s.track_id AS track_id,
   s.depth AS depth,
-  s.parent_id AS parent_id
+  s.parent_id AS parent_id,
+  coalesce(n.calls, 1) AS calls
 FROM slice s
 JOIN thread_track t ON t.id = s.track_id AND t.type = 'thread_execution'
 LEFT JOIN (
   SELECT parent_id, sum(dur) AS dur FROM slice WHERE parent_id IS NOT NULL GROUP BY parent_id
-) c ON c.parent_id = s.id;
+) c ON c.parent_id = s.id
+LEFT JOIN traceferry_summed_calls n USING (arg_set_id);
 
 -- Calls by function.
 CREATE PERFETTO VIEW traceferry_called_functions AS
 SELECT
   s.function AS function,
-  count(*) AS calls,
+  sum(s.calls) AS calls,
   sum(s.self_dur) AS self_ns,
   sum(CASE WHEN s.parent_id IS NOT NULL AND EXISTS (
     SELECT 1 FROM ancestor_slice(s.id) a WHERE a.name = s.function

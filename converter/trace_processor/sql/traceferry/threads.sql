@@ -1,5 +1,7 @@
 -- Threads with what `traceferry info --json` counts of them, for traces that traceferry wrote.
 
+INCLUDE PERFETTO MODULE traceferry.functions;
+
 -- Samples are of the first event, where time goes.
 CREATE PERFETTO VIEW traceferry_threads AS
 WITH
@@ -11,8 +13,9 @@ WITH
     GROUP BY x.utid
   ),
   called AS (
-    SELECT t.utid, count(*) AS calls FROM slice s
+    SELECT t.utid, sum(coalesce(n.calls, 1)) AS calls FROM slice s
     JOIN thread_track t ON t.id = s.track_id AND t.type = 'thread_execution'
+    LEFT JOIN traceferry_summed_calls n USING (arg_set_id)
     GROUP BY t.utid
   )
 SELECT
