@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traceferry.common.report import Report
+from traceferry.importers.perf import _fields
 from traceferry.importers.perf.recording import Deferred, Samples
 from traceferry.model import Array
 
@@ -87,12 +88,11 @@ def with_deferred(samples: Samples, deferred: Deferred, report: Report, where: s
     """Returns the samples with what the kernel recorded later of the user's part: a chain that ends with USER_DEFERRED
     and a cookie gets the addresses of the next record of its thread with that cookie. Several samples may wait for one
     record."""
-    rows = np.flatnonzero(samples.chain_n >= 2)
-    last = samples.chain_start[rows].astype(np.int64) + samples.chain_n[rows] - 1
-    is_waiting = samples.chain[last - 1] == USER_DEFERRED
-    if not is_waiting.any():
+    start, n = (np.ascontiguousarray(column) for column in (samples.chain_start, samples.chain_n))
+    rows = _fields.deferred(samples.chain, start, n)
+    if not len(rows):
         return samples
-    rows, last = rows[is_waiting], last[is_waiting]
+    last = start[rows] + n[rows] - 1
     found = _next(samples.tid[rows], samples.chain[last], samples.ts[rows], deferred)
     report.note("deferred_missing", int((found < 0).sum()), where=where)
     kernel, n_kernel, _ = before_user(samples, rows)

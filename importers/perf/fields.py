@@ -7,6 +7,7 @@ import struct
 import numpy as np
 
 from traceferry.common.shown_text import encodable
+from traceferry.importers.perf import _fields
 from traceferry.model import Array
 
 
@@ -79,6 +80,5 @@ def numbers_at(data: Array, at: Array, dtype: str) -> Array:
     """Returns the number at each of these offsets of uint8, in the machine's byte order. dtype: as it is in the data,
     "<i4" for example; all its bytes must be there."""
     kind = np.dtype(dtype)
-    every = np.ndarray((max(len(data) - kind.itemsize + 1, 0),), kind, data, strides=(1,))
-    numbers: Array = every[at].astype(kind.newbyteorder("="))
-    return numbers
+    found = _fields.numbers(data, np.ascontiguousarray(at, np.int64), kind.itemsize, dtype.startswith(">"))
+    return found.view(kind.newbyteorder("="))

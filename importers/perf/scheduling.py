@@ -288,7 +288,8 @@ class Switching:
         samples, data = self.recording.samples, np.frombuffer(self.recording.stream, np.uint8)
         waker = samples.tid[rows].astype(np.int64)
         has = np.flatnonzero((samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE))
-        waker[has[data[samples.raw_at[rows[has]] + COMMON_FLAGS_AT] & IN_INTERRUPT != 0]] = -1
+        flags = numbers_at(data, samples.raw_at[rows[has]] + COMMON_FLAGS_AT, "u1")
+        waker[has[flags & IN_INTERRUPT != 0]] = -1
         return waker
 
     @cached_property

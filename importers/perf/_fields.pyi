@@ -1,0 +1,7 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def numbers(data: NDArray[np.uint8], at: NDArray[np.int64], size: int, big: bool) -> NDArray[Any]: ...
+def deferred(chain: NDArray[np.uint64], start: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.int64]: ...
