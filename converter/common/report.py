@@ -216,6 +216,8 @@ KINDS: dict[str, Kind] = {
         "--sysroot / takes the running kernel for the recorded one, if both have the same release"),
     "kernel_elsewhere": Kind("info", "functions of the kernel are shown by address: another kernel runs here",
         "convert on the machine that recorded, before it starts another kernel"),
+    "guest_names_missing": Kind("info", "functions of a guest's kernel are shown as [guest kernel]",
+        "copy the guest's /proc/kallsyms, read as root there, to guest.kallsyms beside the recording"),
     "build_id_differs": Kind("info",
         "a library on this machine is not the recorded build: its functions are shown by address"),
     "counter_unknown": Kind("loss", "values of counters that the recording does not describe were left out",

@@ -18,6 +18,30 @@ from traceferry.symbolication.build_id import build_id_of, covers_code, has_code
 Local = tuple[Source | None, str]
 
 
+# Behind the path of a file that is gone while it is mapped, as the kernel writes it.
+DELETED = " (deleted)"
+# Where an AppImage is mounted while it runs, and memory that processes share.
+APP_IMAGE, SHARED_MEMORY = "/tmp/.mount_", "/dev/shm/"
+DOTNET_IMAGES = (".dll", ".exe")
+
+# What a user can do about a file without a build id that nothing names, and why. The file at its path would be another.
+RECORD_IDS = "record again with perf record --buildid-mmap, for which the kernel reads build ids while the program runs"
+IS_GONE = f"give a copy of what ran: --symbols FILE, called as it was; or {RECORD_IDS}: then any copy is found by it"
+IS_CHANGED = f"give a copy of what ran, and not what is there now: --symbols FILE, called as it was; or {RECORD_IDS}"
+IS_IN_APP_IMAGE = (
+    "take it out of the AppImage (run that with --appimage-extract), and give the folder: --symbols squashfs-root"
+)
+IS_IN_SHARED_MEMORY = (
+    f"a program that runs from there: give a copy, --symbols FILE, or {RECORD_IDS}; code of a runtime: let it write "
+    "the names of its code"
+)
+IS_COMPILED_AHEAD = (
+    ".NET code that was compiled ahead: DOTNET_ReadyToRun=0 has it compiled as it runs, and named; or crossgen2 "
+    "--perfmap writes NAME.ni.r2rmap, which is read beside the recording, beside the image or in folders of --symbols "
+    "if perfinfo-PID.map is there, too"
+)
+
+
 class Recorded(NamedTuple):
     """A library as an input names it. path: on the recorded machine, or its name alone; build_id: in hex, "" is
     unknown; category: of its code, "" is by its path; begin, length: the bytes of the file that were mapped, 0 is
@@ -70,7 +94,7 @@ class RecordedFiles:
             for root in self._sysroots:
                 yield from (f"{root.rstrip(os.sep)}{path}{suffix}" for suffix in ("", ".zst", ".gz"))
             if build_id:
-                yield path
+                yield path.removesuffix(DELETED)
         if len(build_id) > 2:
             name = "vdso" if path == vdso.PATH else "elf"
             for cache in (Path.home() / ".debug", *map(Path, self._folders)):
@@ -114,6 +138,26 @@ class RecordedFiles:
             return None
         self._report.note("files_unverified", where=path, detail=path)
         return source
+
+    def why_unnamed(self, path: str) -> tuple[str, str]:
+        """Returns (why nothing names the file at this path, of which no build id is recorded; what the user can do),
+        "" where nothing special is known of it."""
+        if path.lower().endswith(DOTNET_IMAGES):
+            return "no file lists its functions", IS_COMPILED_AHEAD
+        if path.endswith(DELETED):
+            return "it was deleted or replaced before perf looked at it, and no build id is recorded", IS_GONE
+        if self._unchanged_since is None or not os.path.isabs(path):
+            return "", ""
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            if path.startswith(APP_IMAGE):
+                return "its AppImage is no longer mounted, and no build id is recorded", IS_IN_APP_IMAGE
+            advice = IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else IS_GONE
+            return "the file is gone, and no build id is recorded", advice
+        if max(status.st_mtime, status.st_ctime) > self._unchanged_since:
+            return "the file was changed after the recording, and no build id is recorded", IS_CHANGED
+        return "", IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else ""
 
     def _opened(self, path: str, is_right: Callable[[memoryview], bool] | None = None) -> Source | None:
         if not os.path.isabs(path):

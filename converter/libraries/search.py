@@ -17,7 +17,7 @@ from traceferry.files.named_files import open_named
 from traceferry.files.source import Source, paths_beside
 from traceferry.libraries import vdso
 from traceferry.libraries.library import Library
-from traceferry.libraries.recorded_files import Recorded, RecordedFiles
+from traceferry.libraries.recorded_files import DELETED, Recorded, RecordedFiles
 from traceferry.model import Array, TraceBuilder, category_of_file
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of, is_same_build
@@ -106,6 +106,7 @@ class Libraries:
         if library is None:
             category = recorded.category or category_of_file(path)
             library = Library(len(self.libraries), Path(path).name, build_id, None, None, category=category)
+            library.path = path
             library.keeps, library.is_jitted_object = self._answers.keeps, recorded.is_jitted_object
             self._library_of[path, build_id] = library
             self.libraries.append(library)
@@ -145,9 +146,12 @@ class Libraries:
         where = f"{name} {library.number}"
         counts = f"{name} ({n} of {library.n_asked} addresses)"
         if library.symbols is None:
-            why = "the file was not found" if library.build_id else "no build id is recorded"
-            advice = OF_BUILD if library.build_id else None
-            report.note("names_missing", n, where=where, detail=f"{counts}: {why}", advice=advice)
+            why, advice = "the file was not found", OF_BUILD
+            if not library.build_id:
+                ask = partial(self._files.why_unnamed, library.path)
+                why, advice = self._answers.ask(f"why unnamed {where}", report, ask, unpacked=two_of(str))
+            detail = f"{counts}: {why or 'no build id is recorded'}"
+            report.note("names_missing", n, where=where, detail=detail, advice=advice or None)
             return
         link, advice = self._answers.ask(
             f"names of {where}", report, partial(_names_elsewhere, library), unpacked=two_of(str)
@@ -216,7 +220,7 @@ class Libraries:
         """Finds what names the file's code, and the file, on this machine. The user's files come first, then what
         can be found; where no build id is recorded, after that of the recorded path, if a JIT compiler's code is in
         it."""
-        path, name, build_id = recorded.path, library.name, library.build_id
+        path, name, build_id = recorded.path, library.name.removesuffix(DELETED), library.build_id
         is_jitted = not build_id and library.is_jitted_object
         source, differs = self._files.jitted_object(recorded) if is_jitted else self._files.local(path, build_id)
         opened = self._opened(source, recorded=path) if source is not None else None

@@ -24,6 +24,15 @@ cdef enum:
     MARKERS = 0xFFFFFFFFFFFFF001
     KERNEL = 0xFFFFFFFFFFFFFF80
     USER = 0xFFFFFFFFFFFFFE00
+    GUEST = 0xFFFFFFFFFFFFF800
+    GUEST_KERNEL = 0xFFFFFFFFFFFFF780
+    GUEST_USER = 0xFFFFFFFFFFFFF600
+
+# As `spaces` numbers them.
+cdef enum:
+    KERNEL_SPACE = 0
+    OTHER_SPACE = 1
+    GUEST_SPACE = 2
 
 # Of how many threads the latest stack is kept: a power of two. A thread's place is that of its number's low bits.
 cdef enum:
@@ -178,7 +187,14 @@ def collect(
                     value = chain[end - 1 - w]
                     w -= 1
                     if value >= <uint64_t>MARKERS:
-                        now = 0 if value == <uint64_t>KERNEL else space[i] if value == <uint64_t>USER else 1
+                        if value == <uint64_t>KERNEL:
+                            now = KERNEL_SPACE
+                        elif value == <uint64_t>USER:
+                            now = space[i]
+                        elif value in (<uint64_t>GUEST, <uint64_t>GUEST_KERNEL, <uint64_t>GUEST_USER):
+                            now = GUEST_SPACE
+                        else:
+                            now = OTHER_SPACE
                         exact = True
                         continue
                     if value == 0:

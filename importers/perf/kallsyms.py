@@ -97,6 +97,14 @@ class KernelSymbols:
         found = ((int(starts[n]), self._name(int(rows[n]))) if n >= 0 else (0, "") for n in nth.tolist())
         return [(start, name) if name else (0, "") for start, name in found]
 
+    def anywhere(self, addresses: Array) -> list[str]:
+        """Returns the name of the last function at or before each address (uint64), whoever has it, with its module
+        behind it as in the list; "" where there is none."""
+        nth = np.searchsorted(self._address, addresses, "right") - 1
+        self._asked.update(self._address[nth[nth >= 0]].tolist())
+        named = ((self._name(n), self._module(n) if self._of_module[n] else "") if n >= 0 else ("", "") for n in nth)
+        return [f"{name} [{module}]" if name and module else name for name, module in named]
+
     def _table(self, module: str) -> tuple[Array, Array]:
         """Returns (addresses, rows), one row for each address; of several names of one address the last in the
         alphabet."""

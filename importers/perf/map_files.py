@@ -14,11 +14,13 @@ import numpy as np
 
 from traceferry.common.report import Report
 from traceferry.files.answers import Blob, checked
-from traceferry.files.named_files import read_named
+from traceferry.files.named_files import open_named, read_named
 from traceferry.files.source import Source, paths_beside
+from traceferry.importers.perf.ahead import Image, images_of, is_of_image, map_names, signature_of
 from traceferry.importers.perf.recording import Recording
 from traceferry.model import Array, containing_interval
 from traceferry.reading import ImportContext
+from traceferry.symbolication.jit_names.dotnet import AHEAD
 
 # A line takes some 100 bytes.
 MAX_SIZE = 256 << 20
@@ -48,16 +50,57 @@ class MapFiles:
         self._source = source
         self._folders = context.folders
         self._trees = [f"{root.rstrip(os.sep)}{FOLDER}" for root in context.sysroots]
-        self._own = [FOLDER] if hostname and hostname == platform.node() else []
+        self._is_this_machine = bool(hostname) and hostname == platform.node()
+        self._own = [FOLDER] if self._is_this_machine else []
+        self._sysroots = context.sysroots
         self._report = report
         self._answers = source.answers
 
     def of(self, pid: int) -> MapFile | None:
         """Returns the file of a process."""
-        return self._answers.ask(f"map {pid}", self._report, lambda: self._find(pid), _packed, _unpacked)
+        return self._answers.ask(f"map {pid}", self._report, lambda: self._find(f"perf-{pid}.map"), _packed, _unpacked)
 
-    def _find(self, pid: int) -> MapFile | None:
-        name = f"perf-{pid}.map"
+    def compiled_ahead(self, pid: int) -> MapFile | None:
+        """Returns the functions of images that CoreCLR loaded into a process, as lines of its own file would have
+        them; None where it does not tell of images."""
+        return self._answers.ask(
+            f"perfinfo {pid}", self._report, lambda: self._find_compiled_ahead(pid), _packed, _unpacked
+        )
+
+    def _find_compiled_ahead(self, pid: int) -> MapFile | None:
+        told = self._find(f"perfinfo-{pid}.map")
+        if told is None:
+            return None
+        lines: list[str] = []
+        for image in images_of(told.text):
+            listed = read_map_file(self._map_of_image(image) or "")
+            lines += [f"{image.address + offset:x} {size:x} {name}{AHEAD}" for offset, size, name in listed]
+        return MapFile(told.path, "\n".join(lines), told.written_ns)
+
+    def _map_of_image(self, image: Image) -> str | None:
+        """Returns the text that names the functions of an image: beside the recording, in the user's folders, or beside
+        the image. One of another build is refused; where the image is not there, its name tells, unless the image's
+        number is in it."""
+        beside = list(dict.fromkeys([*(f"{root.rstrip(os.sep)}{image.path}" for root in self._sysroots), image.path]))
+        own = beside if self._is_this_machine else beside[:-1]
+        for name in map_names(image):
+            places = list(paths_beside([self._source], self._folders, name))
+            places += [(f"{os.path.dirname(path)}/{name}", path) for path in own]
+            for path, folder in places:
+                text = read_named(path, self._report, at_most=MAX_SIZE, beside=folder if os.path.exists(folder) else "")
+                if text is None:
+                    continue
+                opened = next(filter(None, (open_named(path, self._report) for path in own)), None)
+                if opened is not None and not is_of_image(signature_of(text), bytes(opened.data)):
+                    detail = f"{image.path}: {path} is of another build"
+                    self._report.note("build_id_differs", where=path, detail=detail)
+                    continue
+                if opened is None and name.endswith(".r2rmap"):
+                    self._report.note("files_unverified", where=path, detail=path)
+                return text
+        return None
+
+    def _find(self, name: str) -> MapFile | None:
         places = list(paths_beside([self._source], self._folders, name))
         places += [(f"{folder}/{name}", folder) for folder in self._trees]
         places += [(f"{folder}/{name}", "") for folder in self._own]

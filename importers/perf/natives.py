@@ -12,6 +12,7 @@ import numpy as np
 from traceferry.files.answers import MACHINE, checked
 from traceferry.files.source import Source
 from traceferry.importers.perf import kallsyms
+from traceferry.importers.perf.guests import Guests
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Features, Mmap, Recording
 from traceferry.libraries import vdso
@@ -99,6 +100,9 @@ class Natives(Libraries):
             recorded_at = self._features.clock_data[1] / 1e9
         unwinds = bool(np.any(recording.samples.user_at >= 0))
         super().__init__(trace, context, beside, recorded_at if self._is_this_system else None, unwinds)
+        self._guests = Guests(
+            beside, context.folders, self._features, self._is_this_machine, trace.report, self._answers
+        )
 
     def library_of(self, mapped: Mmap) -> Library:
         path = mapped.path
@@ -114,6 +118,11 @@ class Natives(Libraries):
     def note_problems(self) -> None:
         super().note_problems()
         self._note_kernel()
+        self._guests.note_problems()
+
+    def guest_names(self, addresses: Array) -> list[str]:
+        """Returns what is shown for addresses (uint64) in guests."""
+        return self._guests.names(addresses)
 
     def kernel_lookup(self, mapped: Mmap, offsets: Array) -> list[tuple[int, str]]:
         """Returns (start, name) of the functions at these offsets (uint64) in a mapping of the kernel or of one of its

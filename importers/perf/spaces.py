@@ -33,13 +33,18 @@ from traceferry.importers.perf.regions import (
     regions_of,
     resolved_intervals,
 )
+from traceferry.libraries.recorded_files import DELETED
 from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.symbolication.jit_names import Producer, producer_of
 
 KERNEL_SPACE = 0
-OTHER_SPACE = 1  # guests and hypervisors; and where stacks end that are cut, from FIRST_ENDING on
-FIRST_PROGRAM = 2
+OTHER_SPACE = 1  # hypervisors and the like; and where stacks end that are cut, from FIRST_ENDING on
+GUEST_SPACE = 2  # guests, and such ends
+FIRST_PROGRAM = 3
 FIRST_ENDING = 1 << 63
+MAX_ENDINGS = 1 << 20
+# How the mappings of a guest's kernel are called, which lie at the addresses of the host's.
+GUEST = "[guest."
 
 # What an address can stand for, besides NOTHING: a byte of a mapped file (owner: its number in Natives.libraries), of
 # the kernel or one of its modules (the mapping's order), a name (the number in AddressResolution.names), code of a
@@ -52,8 +57,12 @@ CLOCK_STEPS_NS = 1_000_000_000
 MAX_KNOWN = 64
 # Forks of forks: what is beyond is damage, or a circle.
 MAX_ANCESTORS = 64
-# Behind the name of memory whose file is gone.
-DELETED = " (deleted)"
+# A file that memfd_create made, which has no path: a program runs from it by fexecve, or a compiler writes to it.
+MEMORY_FILE = "/memfd:"
+OF_MEMORY_FILE = (
+    "a program that runs from memory: record again with perf record --buildid-mmap, and give a copy of it, --symbols "
+    "FILE; code of a runtime: let it write the names of its code from the start of the program, README has the options"
+)
 # x86's KERNEL_IMAGE_SIZE, the largest.
 KERNEL_SIZE = 1 << 30
 
@@ -142,8 +151,8 @@ class _Mapped(NamedTuple):
 
 
 class Memory:
-    """The address spaces of a recording: space KERNEL_SPACE, OTHER_SPACE, and from FIRST_PROGRAM on one for each of
-    the programs. offset_ns: from the recording's clock onto the trace's; nameless: of each process without a
+    """The address spaces of a recording: KERNEL_SPACE, OTHER_SPACE, GUEST_SPACE, and from FIRST_PROGRAM on one for
+    each of the programs. offset_ns: from the recording's clock onto the trace's; nameless: of each process without a
     perf-PID.map the addresses (uint64) in memory without a file for which nothing was found."""
 
     def __init__(
@@ -161,14 +170,15 @@ class Memory:
         self._ending_at: dict[str, int] = {}
         self._memory_at: dict[str, int] = {}
         self._map_files = map_files
-        self._lists: dict[int, tuple[MapFile | None, Regions]] = {}
+        self._lists: dict[int, list[tuple[MapFile, Regions]]] = {}
         self.nameless: dict[int, Array] = {}
         self._dumps_of = dumps_by_program(recording, programs)
         self._code_mappings: dict[int, Array] = {}
         self._known_mapped: dict[tuple[int, int], _Mapped] = {}
         self._maps_by_program: dict[int, list[Mmap]] = {}
         for mapped in recording.maps:
-            program = programs.at(mapped.pid, mapped.ts) if mapped.is_exec and not dump_name(mapped) else None
+            is_code = mapped.is_exec and not dump_name(mapped) and not mapped.path.startswith(GUEST)
+            program = programs.at(mapped.pid, mapped.ts) if is_code else None
             if program is not None and program.pid != OUTSIDE:
                 self._maps_by_program.setdefault(program.number, []).append(mapped)
 
@@ -176,6 +186,8 @@ class Memory:
         """Returns the regions of a space, of which any that holds one of the addresses (uint64, rising) is there."""
         if space == OTHER_SPACE:
             return self._endings()
+        if space == GUEST_SPACE:
+            return joined([self._endings(), self._guests(addresses)])
         if space == KERNEL_SPACE:
             return self._kernel(addresses)
         program = self.programs.all[space - FIRST_PROGRAM]
@@ -193,7 +205,7 @@ class Memory:
         return joined([files, self._listed(program), *code])
 
     def ending(self, name: str) -> int:
-        """Returns the address in OTHER_SPACE that stands for this name, where a stack ends that is cut."""
+        """Returns the address in OTHER_SPACE and GUEST_SPACE that stands for this name, where a cut stack ends."""
         return self._ending_at.setdefault(name, FIRST_ENDING + len(self._ending_at))
 
     def note_nameless(self, space: int, addresses: Array) -> None:
@@ -203,7 +215,7 @@ class Memory:
         program = self.programs.all[space - FIRST_PROGRAM]
         maps = [one for one in self._maps_of(program)[0] if not content_of(one)]
         memory = sorted((one.start, _end(one.start, one.length)) for one in maps)
-        if self._lists[program.pid][0] is None and memory:
+        if not self._lists[program.pid] and memory:
             begin, end = (np.array(column, np.uint64) for column in zip(*memory, strict=True))
             nth = np.searchsorted(begin, addresses, "right") - 1
             inside = addresses[(nth >= 0) & (addresses < np.maximum.accumulate(end)[nth])]
@@ -226,7 +238,9 @@ class Memory:
         for number in np.unique(found[found >= 0]).tolist():
             n = int((found == number).sum())
             detail = f"{self.names[number].text}: {n} addresses of {program.name or program.pid}"
-            self._trace.report.note("code_unrecorded", n, where=f"{program.number} {number}", detail=detail)
+            advice = OF_MEMORY_FILE if MEMORY_FILE in self.names[number].text else None
+            where = f"{program.number} {number}"
+            self._trace.report.note("code_unrecorded", n, where=where, detail=detail, advice=advice)
         return found
 
     def _number_of_memory(self, path: str) -> int:
@@ -244,10 +258,20 @@ class Memory:
             for nth, address in enumerate(self._ending_at.values())
         ])  # fmt: skip
 
+    def _guests(self, addresses: Array) -> Regions:
+        """Returns what is known of addresses (uint64) in guests: functions of the kernel by its list of symbols. What
+        is mapped there is not recorded."""
+        first, asked = len(self.names), addresses[addresses - np.uint64(FIRST_ENDING) >= np.uint64(MAX_ENDINGS)]
+        self.names += [Listed(name, None) for name in self.natives.guest_names(asked)]
+        return regions_of([
+            (address, _end(address, 1), BEGINNING, NEVER, LISTED, OF_NAME, first + nth, 0)
+            for nth, address in enumerate(asked.tolist())
+        ])  # fmt: skip
+
     # ------------------------------------------------------------ what is mapped
 
     def _kernel(self, addresses: Array) -> Regions:
-        mapped = [one for one in self._recording.maps if one.pid == -1]
+        mapped = [one for one in self._recording.maps if one.pid == -1 and not one.path.startswith(GUEST)]
         regions = regions_of([
             (one.start, self._kernel_end(one, mapped), BEGINNING, NEVER, MAPPED, OF_KERNEL, one.order, one.start)
             for one in mapped
@@ -330,23 +354,31 @@ class Memory:
         write the same names there as into a jitdump."""
         listed = self._lists.get(program.pid)
         if listed is None:
-            found = self._map_files.of(program.pid)
-            lines = list(read_map_file(found.text)) if found is not None else []
-            producer = producer_of([name for _, _, name in lines])
-            first = len(self.names)
-            self.names += [Listed(text, producer) for _, _, text in lines]
-            regions = regions_of([
-                (begin, _end(begin, size), BEGINNING, NEVER, LISTED, OF_NAME, first + nth, 0)
-                for nth, (begin, size, _) in enumerate(lines)
-            ])  # fmt: skip
-            listed = self._lists[program.pid] = (found, regions)
-        found, regions = listed
+            found = (self._map_files.of(program.pid), LISTED), (self._map_files.compiled_ahead(program.pid), LOADED)
+            listed = [(file, self._regions_of_list(file.text, layer)) for file, layer in found if file is not None]
+            self._lists[program.pid] = listed
         begun = self._unix_ns(program.start)
-        if found is None or begun is None or found.written_ns >= begun - CLOCK_STEPS_NS:
-            return regions
-        detail = f"{found.path}: written {(begun - found.written_ns) / 1e9:.0f} s before {program.name or 'it'} began"
-        self._trace.report.note("map_stale", where=f"{found.path} {program.number}", detail=detail)
-        return regions_of([])
+        return joined(
+            [regions_of([]), *(regions for file, regions in listed if not self._is_stale(file, program, begun))]
+        )
+
+    def _regions_of_list(self, text: str, layer: int) -> Regions:
+        lines = list(read_map_file(text))
+        producer = producer_of([name for _, _, name in lines])
+        first = len(self.names)
+        self.names += [Listed(name, producer) for _, _, name in lines]
+        return regions_of([
+            (begin, _end(begin, size), BEGINNING, NEVER, layer, OF_NAME, first + nth, 0)
+            for nth, (begin, size, _) in enumerate(lines)
+        ])  # fmt: skip
+
+    def _is_stale(self, file: MapFile, program: Program, begun: int | None) -> bool:
+        """begun: Unix time, None where that is not known."""
+        if begun is None or file.written_ns >= begun - CLOCK_STEPS_NS:
+            return False
+        detail = f"{file.path}: written {(begun - file.written_ns) / 1e9:.0f} s before {program.name or 'it'} began"
+        self._trace.report.note("map_stale", where=f"{file.path} {program.number}", detail=detail)
+        return True
 
     def _unix_ns(self, ts: int) -> int | None:
         """Returns the Unix time of one of the recording's, None where that is not known."""

@@ -8,12 +8,14 @@ import numpy as np
 
 from traceferry.importers.perf._stacks import StackComposer, collect
 from traceferry.importers.perf.frames import frames_of
+from traceferry.importers.perf.guests import GUEST_KERNEL, GUEST_USER
 from traceferry.importers.perf.layout import KERNEL_MODE, USER_MODE
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.recording import Mmap, Samples
 from traceferry.importers.perf.regions import NOTHING
 from traceferry.importers.perf.spaces import (
     FIRST_PROGRAM,
+    GUEST_SPACE,
     KERNEL_SPACE,
     OTHER_SPACE,
     Memory,
@@ -24,8 +26,9 @@ from traceferry.native.nodes import NodeTable
 
 MAX_FRAMES = 1024
 # PERF_RECORD_MISC_HYPERVISOR, _GUEST_KERNEL, _GUEST_USER: what is mapped there is not recorded. The kernel records no
-# callchains of them either.
-NAMELESS_MODES = {3: "[hypervisor]", 4: "[guest kernel]", 5: "[guest user]"}
+# callchains of them either. Addresses in a guest's kernel may have names.
+GUEST_KERNEL_MODE, GUEST_USER_MODE = 4, 5
+NAMELESS_MODES = {3: "[hypervisor]", GUEST_KERNEL_MODE: GUEST_KERNEL, GUEST_USER_MODE: GUEST_USER}
 
 
 def stacks_of(
@@ -44,9 +47,13 @@ def stacks_of(
     mode = np.ascontiguousarray(samples.cpumode)
     ip = np.array(samples.ip, np.uint64)
     for nth, name in NAMELESS_MODES.items():
-        if np.any(mode == nth):
-            ip[mode == nth] = memory.ending(name)
-    others = np.where(mode == KERNEL_MODE, np.int32(KERNEL_SPACE), np.int32(OTHER_SPACE))
+        nameless = mode == nth
+        if nth == GUEST_KERNEL_MODE:
+            nameless = nameless & (ip >> np.uint64(63) == 0)
+        if np.any(nameless):
+            ip[nameless] = memory.ending(name)
+    others = np.full(len(mode), OTHER_SPACE, np.int32)
+    others[mode == KERNEL_MODE], others[np.isin(mode, (GUEST_KERNEL_MODE, GUEST_USER_MODE))] = KERNEL_SPACE, GUEST_SPACE
     paths = collect(
         samples.chain,
         np.ascontiguousarray(samples.chain_start, np.int64),

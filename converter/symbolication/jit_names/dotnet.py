@@ -20,6 +20,10 @@ _TYPE_ASSEMBLY = re.compile(r"(?<![\w\]>`&*])\[[^\[\],]+\](?=\S)")
 # Of an array with several dimensions, whose lower bounds are unknown: int32[0...,0...].
 _BOUND = re.compile(r"(?<=[\[,])0\.\.\.(?=[,\]])")
 
+_BLANK = re.compile(r"(?<!,) ")
+# Behind the names of code that was compiled ahead.
+AHEAD = "[PreJIT]"
+
 _QUICK = "QuickJitted"
 _TIERS = (
     ("PreJIT", tier("PreJIT", "brown")),
@@ -99,12 +103,27 @@ def _compiled_as(word: str) -> Split:
     return split
 
 
+def _ahead(text: str) -> Parts | None:
+    """Returns a line of crossgen2's map as App.Program.Work(int32): `int32 [App]App.Program::Work(int32)`, or without
+    assemblies. src/coreclr/tools/aot/ILCompiler.ReadyToRun (FormatMethodName)."""
+    text = text[: -len(AHEAD)] if text.endswith(AHEAD) else ""
+    name, bracket, arguments = text.partition("(")
+    before, colons, method = name.partition("::")
+    if not bracket or not colons or not text.endswith(")"):
+        return None
+    # A blank is also behind the comma of generic arguments.
+    begins = [found.end() for found in _BLANK.finditer(before)]
+    owner = _signature(before[begins[-1] if begins else 0 :])
+    return (f"{owner}.{_type(method.replace('::', '.'))}({_signature(arguments)}", "", 0, 0) if owner else None
+
+
 # stub GenerateLookupStub<owner>; with single stubs (PerfMapStubGranularity) `stub<12> `: the number of the stub.
 _STUB = r"stub(?:<[0-9]{1,9}>)? (?P<function>[^<>]+<.*>|[^<> ]+)"
 
 DOTNET: tuple[Pattern, ...] = (
     Pattern("stub", "stub", "JIT", None, fields(_STUB), whole=True),
     *(Pattern("", "function", ".NET", tier, _compiled_as(word)) for word, tier in _TIERS),
+    Pattern("", "function", ".NET", _TIERS[0][1], _ahead),
     Pattern("", "function", ".NET", None, _method),
     GENERIC,
 )

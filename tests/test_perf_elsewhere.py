@@ -1,0 +1,204 @@
+"""Names that are in files of others: code that CoreCLR compiled ahead, and guests; files that are gone."""
+
+import os
+from pathlib import Path
+
+import pytest
+from builders.perf_data import PerfData
+from test_perf_map import CODE, LIB, LIB_SIZE, PID, START, USER, context_with, read, recorded, stack, stacks
+
+import traceferry
+from traceferry import packing
+from traceferry.importers.perf import natives
+from traceferry.libraries import recorded_files
+from traceferry.model import Trace
+from traceferry.reading import ImportContext
+
+DLL = "/usr/share/dotnet/System.Linq.dll"
+GUID = "{0123abcd-4567-89ab-cdef-0123456789ab}"
+SIGNATURE = bytes(range(16))
+R2RMAP = (
+    f"FFFFFFFF 00 {SIGNATURE.hex().upper()}\nFFFFFFFE 00 1\nFFFFFFFD 00 2\nFFFFFFFC 00 3\nFFFFFFFB 00 1\n"
+    "00001000 20 int32 [System.Linq]System.Linq.Enumerable::Count(class [System.Runtime]System.Object)\n"
+    "00001020 10 System.Linq.Lookup`2<int, string>+Grouping::Clear()\n"
+    "00001030 10 System.Collections.Generic.List`1<int, string> System.Linq.A::B(int32, bool)\n"
+)
+GUEST, GUEST_KERNEL, GUEST_USER = -2048, -2176, -2560
+IN_GUEST = 0xFFFF_FFFF_8100_0000
+
+
+def issues(trace: Trace, kind: str) -> list[tuple[str, str]]:
+    return [(issue.detail, issue.advice) for issue in trace.report if issue.kind == kind]
+
+
+# ---------------------------------------------------------------- compiled ahead
+
+
+def with_image(folder: Path, address: str = f"0x00{LIB:x}") -> PerfData:
+    """Samples in System.Linq.dll, of which the runtime told."""
+    (folder / "perfinfo-7.map").write_text(
+        f"ImageLoad;/app/Only.IL.dll;{GUID};(nil)\nImageLoad;/app/a;b.dll;{GUID};0\nnonsense\nImageLoad;;;\n"
+        f"ImageLoad;{DLL};{GUID};{address}\n"
+    )
+    data = PerfData(start=START).event().comm(PID, PID, "app", ts=0)
+    data.mmap2(PID, PID, LIB, LIB_SIZE, 0x200, DLL, ts=0)
+    for at in (0x1000, 0x101F, 0x1020, 0x1030, 0x1040):
+        data.sample(PID, PID, START, LIB + at)
+    return data
+
+
+AHEAD = [
+    *["System.Linq.Enumerable.Count(System.Object)"] * 2, "System.Linq.Lookup<int, string>.Grouping.Clear()",
+    "System.Linq.A.B(int32, bool)", "System.Linq.dll+0x1240",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["System.Linq.ni.r2rmap", f"System.Linq.ni.{GUID}.map"])
+@pytest.mark.parametrize("place", ["beside", "symbols", "image"])
+def test_code_that_was_compiled_ahead_has_names(name: str, place: str, tmp_path: Path) -> None:
+    """What crossgen wrote is beside the recording, in a folder of the user's, or beside the image in a sysroot."""
+    data = with_image(tmp_path)
+    folder = {"beside": tmp_path, "symbols": tmp_path / "s", "image": (tmp_path / DLL[1:]).parent}[place]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(R2RMAP)
+    context = ImportContext(folders=[str(tmp_path / "s")], sysroots=[str(tmp_path)])
+    trace = read(data, path=str(tmp_path / "perf.data"), context=context)
+    assert stacks(trace) == AHEAD
+    tiers = {trace.strings[trace.tiers["name"][tier]] for tier in trace.frames["tier"].tolist() if tier >= 0}
+    assert tiers == {"PreJIT"}
+
+
+@pytest.mark.parametrize(("image", "is_named"), [
+    (b"MZ..R2RM" + SIGNATURE, True), (b"MZ..R2RM" + bytes(16), False), (b"MZ..", True),
+])  # fmt: skip
+def test_a_map_of_another_build_is_refused(image: bytes, is_named: bool, tmp_path: Path) -> None:
+    data = with_image(tmp_path)
+    (tmp_path / "System.Linq.ni.r2rmap").write_text(R2RMAP)
+    dll = tmp_path / DLL[1:]
+    dll.parent.mkdir(parents=True)
+    dll.write_bytes(image)
+    trace = read(data, path=str(tmp_path / "perf.data"), context=ImportContext(sysroots=[str(tmp_path)]))
+    assert (stacks(trace) == AHEAD) is is_named
+    assert bool(issues(trace, "build_id_differs")) is not is_named
+    assert not issues(trace, "files_unverified")
+
+
+@pytest.mark.parametrize("address", ["(nil)", "0", "-10", "ffffffffffffffff", "text"])
+def test_images_without_an_address_name_nothing(address: str, tmp_path: Path) -> None:
+    """The report says what would."""
+    data = with_image(tmp_path, address)
+    (tmp_path / "System.Linq.ni.r2rmap").write_text(R2RMAP)
+    trace = read(data, path=str(tmp_path / "perf.data"))
+    assert stacks(trace)[0] == "System.Linq.dll+0x1200"
+    ((detail, advice),) = issues(trace, "names_missing")
+    assert detail == "System.Linq.dll (5 of 5 addresses): no file lists its functions"
+    assert "DOTNET_ReadyToRun=0" in advice
+    assert ".ni.r2rmap" in advice
+
+
+def test_a_list_of_images_travels_in_a_pack(tmp_path: Path) -> None:
+    data = with_image(tmp_path)
+    (tmp_path / "System.Linq.ni.r2rmap").write_text(R2RMAP)
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    before = stacks(traceferry.load(str(tmp_path / "perf.data")))
+    assert before == AHEAD
+    pack = tmp_path / "app.tfpack"
+    packing.write(packing.gather(tmp_path / "perf.data"), pack)
+    for name in ("perfinfo-7.map", "System.Linq.ni.r2rmap", "perf.data"):
+        (tmp_path / name).unlink()
+    assert stacks(traceferry.load(str(pack))) == before
+
+
+# ---------------------------------------------------------------- guests
+
+
+def in_guest(*chain: int, mode: str = "guest_kernel") -> PerfData:
+    return recorded().sample(PID, PID, START, chain[-1], list(chain), mode=mode)
+
+
+def test_functions_of_a_guest_are_named_by_a_copy_of_its_kallsyms(tmp_path: Path) -> None:
+    (tmp_path / "guest.kallsyms").write_text(
+        f"{IN_GUEST:x} T _text\n{IN_GUEST + 0x10:x} t run_timers\n{IN_GUEST + 0x40:x} t probe\t[virtio_net]\n"
+    )
+    cases = {
+        "run_timers": in_guest(GUEST_KERNEL, IN_GUEST + 0x18),
+        "probe [virtio_net]": in_guest(GUEST, IN_GUEST + 0x40),
+        "[guest user] > run_timers > _text": in_guest(GUEST_KERNEL, IN_GUEST, IN_GUEST + 0x18, GUEST_USER, 0x1000),
+        "[guest kernel]": in_guest(GUEST_KERNEL, IN_GUEST - 1),
+        "[guest user]": in_guest(GUEST_USER, 0x1000, mode="guest"),
+        "libx.so+0x10 > run_timers": in_guest(GUEST_KERNEL, IN_GUEST + 0x18, USER, LIB + 0x10),
+    }
+    for wanted, data in cases.items():
+        assert stack(read(data, path=str(tmp_path / "perf.data"))) == wanted
+    leaf = recorded(sample_type="IP|TID|TIME|PERIOD").sample(PID, PID, START, IN_GUEST + 0x11, mode="guest_kernel")
+    assert stack(read(leaf, path=str(tmp_path / "perf.data"))) == "run_timers"
+    assert not issues(read(leaf, path=str(tmp_path / "perf.data")), "guest_names_missing")
+
+
+def test_a_guest_without_names_is_reported(tmp_path: Path) -> None:
+    trace = read(in_guest(GUEST_KERNEL, IN_GUEST), path=str(tmp_path / "perf.data"))
+    assert stack(trace) == "[guest kernel]"
+    ((_, advice),) = issues(trace, "guest_names_missing")
+    assert "guest.kallsyms" in advice
+
+
+def test_the_file_that_perf_kvm_was_given_names_a_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(natives.platform, "node", lambda: "vm1")
+    monkeypatch.setattr(natives.platform, "release", lambda: "6.1")
+    symbols = tmp_path / "copied"
+    symbols.write_text(f"{IN_GUEST:x} T idle\n")
+    for words in ([f"--guestkallsyms={symbols}"], ["--guestkallsyms", str(symbols)]):
+        data = in_guest(GUEST_KERNEL, IN_GUEST).feature(HOSTNAME="vm1", CMDLINE=["perf", "kvm", *words, "record"])
+        assert stack(read(data)) == "idle"
+
+
+def test_the_kernel_of_a_guest_hides_nothing_of_the_host() -> None:
+    """perf lists it at the same addresses."""
+    data = recorded().mmap2(PID, PID, LIB, LIB_SIZE, 0, "[guest.kernel.kallsyms]_text", ts=START)
+    assert stack(read(data.sample(PID, PID, START + 1, LIB + 0x10))) == "libx.so+0x10"
+
+
+# ---------------------------------------------------------------- files that are gone
+
+
+def why(path: str, when: float | None = 1e9) -> tuple[str, str]:
+    files = recorded_files.RecordedFiles(traceferry.Report(), (), (), ImportContext().limit, when)
+    return files.why_unnamed(path)
+
+
+def test_what_is_gone_is_not_advised_to_be_taken_from_its_path(tmp_path: Path) -> None:
+    """`--sysroot /` would take what is there now."""
+    here = tmp_path / "app"
+    here.write_bytes(b"new")
+    reasons = [why("/x/app (deleted)"), why("/nowhere/app"), why(str(here)), why("/tmp/.mount_appAB/usr/bin/app")]
+    reasons.append(why("/dev/shm/gone-names"))
+    assert len({reason for reason, _ in reasons}) == 4
+    assert not any("--sysroot /" in advice for _, advice in reasons)
+    assert "--appimage-extract" in reasons[3][1]
+    assert why(str(here), os.stat(here).st_ctime + 1) == ("", "")
+    assert why("/nowhere/app", None) == ("", "")
+
+
+def test_a_deleted_file_is_named_by_a_copy_of_it(tmp_path: Path) -> None:
+    """Called as it was; the kernel's words behind its path are not part of its name."""
+    from builders import plt
+
+    copy = tmp_path / "libx.so"
+    copy.write_bytes(plt.elf(plt.layouts()["x86-64 bfd"], []))
+    data = PerfData(start=START).event().mmap2(PID, PID, LIB, LIB_SIZE, 0, "/x/libx.so (deleted)", ts=0)
+    data.sample(PID, PID, START, LIB + 0x1824)
+    trace = read(data, context=context_with(copy))
+    assert [trace.strings[name] for name in trace.libs["name"].tolist()] == ["libx.so (deleted)"]
+    assert not issues(trace, "names_missing")
+    ((detail, _),) = issues(read(data), "names_missing")
+    assert "it was deleted or replaced" in detail
+
+
+def test_code_of_a_memory_file_has_advice_of_its_own() -> None:
+    data = recorded().mmap2(PID, PID, CODE, 4096, 0, "/memfd:tool (deleted)", ts=START)
+    ((_, advice),) = issues(read(data.sample(PID, PID, START + 1, CODE)), "code_unrecorded")
+    assert "--buildid-mmap" in advice
+    assert "--symbols" in advice
+    data = recorded().mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    ((_, advice),) = issues(read(data.sample(PID, PID, START + 1, CODE)), "code_unrecorded")
+    assert "--buildid-mmap" not in advice
