@@ -50,6 +50,8 @@ cdef enum:
     STMT_LIST
     COMP_DIR
     DECL_LINE
+    DECL_COLUMN
+    CALL_COLUMN
     N_SLOTS
 
 # The meanings of values, in the order of SIZES of forms.py.
@@ -951,17 +953,21 @@ cdef class Entries:
         return found
 
     def declaration(self, uint64_t entry):
-        """Returns (the last entry that an entry specifies or instantiates, in which line it is declared, 0 is unknown);
-        None where these cannot be read."""
+        """Returns (the last entry that an entry specifies or instantiates; in which line and column it is declared; in
+        which column it is called), 0 is unknown; None where these cannot be read."""
+        cdef uint64_t called = 0
         origins = self.origins(entry)
         if origins is None:
             return None
         for origin in origins:
             if self.entry_at(origin) < 0:
                 return None
+            if origin == entry and self.values[CALL_COLUMN].meaning == NUMBER:
+                called = self.values[CALL_COLUMN].value
             if self.values[DECL_LINE].meaning == NUMBER:
-                return origins[len(origins) - 1], self.values[DECL_LINE].value
-        return origins[len(origins) - 1], 0
+                column = self.values[DECL_COLUMN].value if self.values[DECL_COLUMN].meaning == NUMBER else 0
+                return origins[len(origins) - 1], self.values[DECL_LINE].value, column, called
+        return origins[len(origins) - 1], 0, 0, called
 
     cdef _Tree tree(self):
         """Returns the entries of the unit; None where they cannot be read."""

@@ -35,7 +35,7 @@ SLOTS = {
     **{"DW_AT_call_file": 10, "DW_AT_call_line": 11, "DW_AT_language": 12, "DW_AT_producer": 13},
     **{"DW_AT_str_offsets_base": 14, "DW_AT_addr_base": 15, "DW_AT_rnglists_base": 16},
     **{"DW_AT_dwo_name": 17, "DW_AT_GNU_dwo_name": 17, "DW_AT_stmt_list": 18, "DW_AT_comp_dir": 19},
-    "DW_AT_decl_line": 20,
+    **{"DW_AT_decl_line": 20, "DW_AT_decl_column": 21, "DW_AT_call_column": 22},
 }
 KINDS = {
     **{"DW_TAG_subprogram": 1, "DW_TAG_inlined_subroutine": 2, "DW_TAG_lexical_block": 3, "DW_TAG_partial_unit": 5},
@@ -264,7 +264,8 @@ class BulkLookup:
     def _is_rest(self, call: int, entry: int, line: int) -> bool:
         declared, around = self._entries.declaration(call), self._entries.declaration(entry)
         if declared is not None and around is not None:
-            return declared[0] == around[0] and declared[1] == line > 0
+            is_same_column = not declared[2] or not declared[3] or declared[2] == declared[3]
+            return declared[0] == around[0] and declared[1] == line > 0 and is_same_column
         found, other = self._info.units_of.entry_at(call), self._info.units_of.entry_at(entry)
         return found is not None and other is not None and self._info.is_rest_of(found, other)
 

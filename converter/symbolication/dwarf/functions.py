@@ -337,11 +337,16 @@ class DebugInfo:
 
     def is_rest_of(self, call: Entry, entry: Entry) -> bool:
         """Whether a call is the rest of the function itself: GCC splits functions, to inline where they begin
-        (-fpartial-inlining), and may then put both together again, as a call of the function in the line that declares
-        it. Where a function calls itself, another line does."""
+        (-fpartial-inlining), and may then put both together again, as a call in the line and column that declare the
+        function. Where it calls itself, that is elsewhere: in another line, or in the same one behind its name."""
         origins, others = list(self._origins(call)), list(self._origins(entry))
-        line = next((n for one in origins if (n := one.number("DW_AT_decl_line")) is not None), 0)
-        return origins[-1] is others[-1] and line > 0 and call.number("DW_AT_call_line") == line
+        declaration = next((one for one in origins if one.number("DW_AT_decl_line") is not None), None)
+        if declaration is None or origins[-1] is not others[-1]:
+            return False
+        line = declaration.number("DW_AT_decl_line") or 0
+        declared, called = declaration.number("DW_AT_decl_column"), call.number("DW_AT_call_column")
+        is_same_column = not declared or not called or declared == called
+        return line > 0 and call.number("DW_AT_call_line") == line and is_same_column
 
     def _below(self, entry: Entry, tags: Sequence[str]) -> Iterator[Entry]:
         """Yields the entries of these kinds directly below an entry; lexical blocks are looked through."""
