@@ -1,7 +1,8 @@
 """Fuzzes the names of code of JIT compilers. Run by `make fuzz`.
 
-An input is the text of a perf-PID.map, or names, a line each. Each producer's patterns parse them; functions are shown
-in short form, and names of Swift and D are demangled where the library for these is installed.
+An input is the text of a perf-PID.map, of CoreCLR's perfinfo-PID.map and its maps of images, or names, a line each.
+Each producer's patterns parse them; functions are shown in short form, and names of Swift and D are demangled where
+the library for these is installed.
 """
 
 from __future__ import annotations
@@ -13,27 +14,41 @@ from common import ROOT, fuzz, imported
 
 sys.path.insert(0, str(ROOT / "tests"))
 
+from test_functional_names import KEPT, SHOWN
 from test_jit_names import SEEN, SOURCES_SAY
 from test_other_names import NAMES, SWAP
+from test_perf_elsewhere import DLL, GUID, R2RMAP
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
     for nth, (producer, names) in enumerate([*SEEN.items(), *SOURCES_SAY.items()]):
         yield f"{producer}-{nth}", "\n".join(names).encode()
         yield f"{producer}-map-{nth}", "".join(f"{16 * i:x} 10 {name}\n" for i, name in enumerate(names)).encode()
-    for nth, name in enumerate([*NAMES, SWAP, "geo::scale(double) const (.cold) [clone .x]", "A:f (int)"]):
+    yield "images", f"ImageLoad;{DLL};{GUID};0x7f0000001000\nImageLoad;/a.dll;{GUID};(nil)\n".encode()
+    yield "r2rmap", R2RMAP.encode()
+    for nth, name in enumerate(
+        [*NAMES, *SHOWN, *KEPT, SWAP, "geo::scale(double) const (.cold) [clone .x]", "A:f (int)"]
+    ):
         yield f"other-{nth}", name.encode()
 
 
 def one_input(data: bytes) -> None:
+    from traceferry.importers.perf.ahead import images_of, is_of_image, map_names, signature_of
     from traceferry.importers.perf.map_files import read_map_file
+    from traceferry.model.categories import CATEGORY_COLORS
     from traceferry.symbolication.demangle import MAX_GROWTH, Demangler, is_harmless
-    from traceferry.symbolication.jit_names import CATEGORY_COLORS, PATTERNS, Producer, producer_of
+    from traceferry.symbolication.jit_names import PATTERNS, Producer, producer_of
     from traceferry.symbolication.short_names import short_names
 
     text = data.decode("utf-8", "replace")
     listed = list(read_map_file(text))
     assert all(size > 0 and name for _, size, name in listed)
+    for image in images_of(text):
+        assert image.path
+        assert 0 < image.address < 1 << 48
+        assert all("/" not in name for name in map_names(image))
+    assert len(signature_of(text)) in (0, 16)
+    assert is_of_image(b"", data)
     names = [*(name for *_, name in listed), *text.split("\n")]
     assert producer_of(names).name in PATTERNS
     functions: dict[str, None] = {}

@@ -420,11 +420,11 @@ CHAINS = {
     "user after an empty kernel part": ([IN_KERNEL, USER, A, B], "libx.so+0x1f > libx.so+0x10"),
     "kernel addresses in the user's part are not the kernel's": ([USER, A, K], "[unknown] > libx.so+0x10"),
     "user addresses in the kernel's part are not the user's": ([IN_KERNEL, K, A], "[unknown] > [kernel.kallsyms]+0x10"),
-    "a guest": ([CONTEXT_GUEST, A, B], "[unknown] > [unknown]"),
+    "a guest": ([CONTEXT_GUEST, A, B], "[guest user] > [guest user]"),
     "a hypervisor": ([HYPERVISOR, K], "[unknown]"),
     "a marker of the future": ([-4095, A], "[unknown]"),
     "a guest below its host": (
-        [CONTEXT_GUEST, A, IN_KERNEL, K, USER, B], f"libx.so+0x20 > {KALLSYMS}+0x10 > [unknown]"),
+        [CONTEXT_GUEST, A, IN_KERNEL, K, USER, B], f"libx.so+0x20 > {KALLSYMS}+0x10 > [guest user]"),
     "zeros are nothing": ([USER, A, 0, B, 0], "libx.so+0x1f > libx.so+0x10"),
     "a zero leaf": ([USER, 0, A], "libx.so+0x10"),
     "address 1 returns to 0": ([USER, A, 1], "[unknown] > libx.so+0x10"),

@@ -25,7 +25,7 @@ APP_IMAGE, SHARED_MEMORY = "/tmp/.mount_", "/dev/shm/"
 DOTNET_IMAGES = (".dll", ".exe")
 
 # What a user can do about a file without a build id that nothing names, and why. The file at its path would be another.
-RECORD_IDS = "record again with perf record --buildid-mmap, for which the kernel reads build ids while the program runs"
+RECORD_IDS = "record again with --buildid-mmap, for which the kernel reads build ids while the program runs"
 IS_GONE = f"give a copy of what ran: --symbols FILE, called as it was; or {RECORD_IDS}: then any copy is found by it"
 IS_CHANGED = f"give a copy of what ran, and not what is there now: --symbols FILE, called as it was; or {RECORD_IDS}"
 IS_IN_APP_IMAGE = (
@@ -145,7 +145,7 @@ class RecordedFiles:
         if path.lower().endswith(DOTNET_IMAGES):
             return "no file lists its functions", IS_COMPILED_AHEAD
         if path.endswith(DELETED):
-            return "it was deleted or replaced before perf looked at it, and no build id is recorded", IS_GONE
+            return "it was deleted or replaced while it ran, and no build id is recorded", IS_GONE
         if self._unchanged_since is None or not os.path.isabs(path):
             return "", ""
         try:

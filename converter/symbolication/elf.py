@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from traceferry.symbolication.gsym.reader import Gsym
 
 GSYM_SECTION = ".gsym"
+# How many functions are named together.
+AT_ONCE = 4096
 
 
 class ElfSymbols:
@@ -126,10 +129,11 @@ class ElfSymbols:
         return [found.texts[name] if name >= 0 else "" for name in outermost.tolist()]
 
 
-def named_functions(symbols: Symbols) -> list[Function]:
-    """Returns the functions; of several names of one, the one that look-ups in the file itself give."""
-    functions = list(symbols.functions())
-    if not isinstance(symbols, ElfSymbols):
-        return functions
-    names = symbols.names_at(np.array([function.start for function in functions], np.uint64))
-    return [function._replace(name=name or function.name) for function, name in zip(functions, names, strict=True)]
+def named_functions(symbols: Symbols) -> Iterator[Function]:
+    """Yields the functions; of several names of one, the one that look-ups in the file itself give."""
+    functions = iter(symbols.functions())
+    while bunch := list(islice(functions, AT_ONCE)):
+        if isinstance(symbols, ElfSymbols):
+            names = symbols.names_at(np.array([function.start for function in bunch], np.uint64))
+            bunch = [one._replace(name=name or one.name) for one, name in zip(bunch, names, strict=True)]
+        yield from bunch

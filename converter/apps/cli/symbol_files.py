@@ -25,7 +25,7 @@ from traceferry.symbolication.choose import SymbolIndex, open_symbols
 from traceferry.symbolication.code_symbols import CodeSymbols
 from traceferry.symbolication.debug_files import stripped_binary
 from traceferry.symbolication.demangle import Demangler, shown_path
-from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.elf import ElfSymbols, named_functions
 from traceferry.symbolication.gsym import writer as gsym_writer
 from traceferry.symbolication.gsym.infos import CallSite
 from traceferry.symbolication.gsym.layout import EXTERNAL_CALL, INTERNAL_CALL
@@ -130,7 +130,7 @@ def make_gsym(symbols: Symbols, source: Source, output: str) -> str:
     big = isinstance(symbols, ElfSymbols) and not symbols.binary.little_endian
     uuid = bytes.fromhex(symbols.build_id)
     with open_output(output) as out:
-        written = gsym_writer.write(out, symbols.functions(), uuid=uuid, base=symbols.base, big=big)
+        written = gsym_writer.write(out, named_functions(symbols), uuid=uuid, base=symbols.base, big=big)
     text = f"wrote {output}: {written.n_functions} functions, {written.n_bytes} bytes"
     kind, size = _said_before(symbols, source)
     if size:
