@@ -50,6 +50,16 @@ TRUNCATED = "(truncated stack)"
 CONTRADICTION = "(contradictory unwind information)"
 NO_INFORMATION = "(no unwind information: {})"
 
+# What a user can do where the code is at hand, and tells nothing.
+OF_MEMORY = (
+    "let the runtime keep frame pointers and record with perf record -g, or let it write a jitdump with unwind "
+    "information: CPython 3.13 does with -X perf_jit"
+)
+OF_FILE_WITHOUT = (
+    "compile it with unwind information (GCC and clang: -fasynchronous-unwind-tables; GHC: -g, also for libraries), or "
+    "with frame pointers"
+)
+
 
 def unwound(
     trace: TraceBuilder, recording: Recording, memory: Memory, natives: Natives, keep_apart: bool, where: str
@@ -274,20 +284,23 @@ class _Run:
         report.note("unwinding_guessed", int((how == How.BY_FRAME_POINTER).sum()), where=where)
         modules = np.concatenate([part.chains.module for part in parts])[end == End.NO_CFI]
         for number, count in zip(*(column.tolist() for column in np.unique(modules, return_counts=True)), strict=True):
-            name, why = self._why(number)
-            report.note("unwinding_no_information", count, where=f"{where} {name}", detail=f"{name}: {why}")
+            name, why, advice = self._why(number)
+            detail = f"{name}: {why}"
+            report.note("unwinding_no_information", count, where=f"{where} {name}", detail=detail, advice=advice)
 
-    def _why(self, number: int) -> tuple[str, str]:
+    def _why(self, number: int) -> tuple[str, str, str | None]:
+        """Returns (the library, why its code cannot be unwound, what the user can do, None for what is declared)."""
         library = self.libraries[number] if number >= 0 else None
         if library is None:
-            return "memory without a file", "neither frame pointers nor a jitdump give the caller"
+            return "memory without a file", "neither frame pointers nor a jitdump give the caller", OF_MEMORY
         if library.differs:
-            return library.name, library.differs
+            return library.name, library.differs, None
         if self.modules[number] is None and not library.build_id:
-            return library.name, "without a recorded build id only a file given with --symbols or --sysroot is used"
+            why = "without a recorded build id only a file given with --symbols or --sysroot is used"
+            return library.name, why, None
         if self.modules[number] is None:
-            return library.name, "the file was not found: give it with --symbols, or its file tree with --sysroot"
-        return library.name, "the file has none for this code, and there is no frame pointer"
+            return library.name, "the file was not found: give it with --symbols, or its file tree with --sysroot", None
+        return library.name, "the file has none for this code, and there is no frame pointer", OF_FILE_WITHOUT
 
     def ending(self, chains: Chains, keep_apart: bool) -> Array:
         """Returns the address under which each stack stands, 0 for none."""
