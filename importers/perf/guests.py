@@ -42,7 +42,7 @@ class Guests:
     def names(self, addresses: Array) -> list[str]:
         """Returns the function at each address (uint64); where it has no name, whether it is one of the kernel."""
         is_kernel = addresses >> KERNEL_BIT == 1
-        names = np.where(is_kernel, GUEST_KERNEL, GUEST_USER).tolist()
+        names: list[str] = np.where(is_kernel, GUEST_KERNEL, GUEST_USER).tolist()
         symbols = self._symbols() if is_kernel.any() else None
         if symbols is not None:
             rows = np.flatnonzero(is_kernel).tolist()
