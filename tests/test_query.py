@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import re
+import shlex
 import stat
 from pathlib import Path
 from typing import Any
@@ -32,23 +33,64 @@ HEAP = FIXTURES / "mono/mono-6.8/heap.mlpd.zst"
 COUNTS = ("calls", "self_ns", "total_ns", "samples", "total_samples")
 
 
-PROFILE = FIXTURES / "xray/clang-19/profile-c19-pie-pool.xray"
+MONO = FIXTURES / "mono/mono-6.8"
+SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
+RECORDINGS = [
+    XRAY, PERF, FIXTURES / "xray/clang-19/profile-c19-pie-pool.xray", MONO / "calls.mlpd.zst", MONO / "samples.mlpd.zst", MONO / "threads.mlpd.zst", SHARED / "perf-events/sched.data.zst",
+    SHARED / "perf-events/multi.data.zst", SHARED / "viewers/firefox/ppvm--profile.json.gz",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("recording", [XRAY, PERF, PROFILE, FIXTURES / "jit/node24-functions/perf.data.zst"], ids=str)
-def test_functions_are_those_of_info(query: Run, recording: Path) -> None:
-    """Functions of one name are one row here."""
-    if not recording.exists():
-        recording = next(recording.parent.glob("*.dump*"))
-    summary = summarize(traceferry.load(recording), top=1 << 30)
+def functions_of_info(recording: Path) -> dict[str, list[int]]:
+    """Functions of one name are one row here. A group of addresses has another name than each of them."""
     wanted: dict[str, list[int]] = {}
-    for row in summary["functions"]["top"]:
+    for row in summarize(traceferry.load(recording), top=1 << 30)["functions"]["top"]:
         if "without a name)" not in row["name"]:
             counts = wanted.setdefault(row["name"], [0] * len(COUNTS))
             wanted[row["name"]] = [a + row[name] for a, name in zip(counts, COUNTS, strict=True)]
+    return wanted
+
+
+def compare_functions(query: Run, recording: Path) -> None:
+    wanted = functions_of_info(recording)
     rows = query(recording, f"SELECT function, {', '.join(COUNTS)} FROM traceferry_functions")
     got = {row["function"]: [int(row[name]) for name in COUNTS] for row in rows}
-    assert {name: got.get(name) for name in wanted} == wanted
+    assert {name: got.get(name) for name in wanted} == wanted != {}
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.name)
+def test_functions_are_those_of_info(query: Run, recording: Path) -> None:
+    if not recording.exists():
+        pytest.skip(f"{recording} is absent")
+    compare_functions(query, recording)
+
+
+@pytest.mark.parametrize("name", ["x.json.gz", "x.pftrace"])
+def test_functions_of_converted_files(query: Run, tmp_path: Path, name: str) -> None:
+    """A profile of the Firefox Profiler, and a trace that trace_processor reads itself."""
+    traceferry.convert(PERF, tmp_path / name)
+    compare_functions(query, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["sched.data.zst", "multi.data.zst", "group.data.zst", "io.data.zst", "php82"])
+def test_events_are_those_of_info(query: Run, name: str) -> None:
+    recording = PERF if name == "php82" else SHARED / "perf-events" / name
+    if not recording.exists():
+        pytest.skip(f"{recording} is absent")
+    recorded = summarize(traceferry.load(recording))["events"]["recorded"]
+    rows = query(recording, "SELECT * FROM traceferry_events")
+    got = {row["event"]: (row["unit"], int(row["samples"]), int(row["weight"])) for row in rows}
+    assert {event["name"]: got.get(event["name"]) for event in recorded} == {
+        event["name"]: (event["unit"], event["samples"], event["weight"]) for event in recorded
+    }
+
+
+def test_lines_add_up_to_functions(query: Run) -> None:
+    lines = query(PERF, "SELECT function, sum(samples) AS n FROM traceferry_lines WHERE event = 'cpu-clock' GROUP BY 1")
+    functions = query(PERF, "SELECT function, samples AS n FROM traceferry_functions WHERE samples > 0")
+    assert {row["function"]: row["n"] for row in lines} == {row["function"]: row["n"] for row in functions} != {}
+    located = query(PERF, "SELECT file, line FROM traceferry_lines WHERE file LIKE '%.php' AND line > 0")
+    assert located != []
 
 
 @pytest.mark.parametrize("recording", [PERF, PROFILE], ids=str)
@@ -76,6 +118,48 @@ def test_markers_are_those_of_info(query: Run) -> None:
     rows = query(HEAP, "SELECT type, sum(count) AS n FROM traceferry_markers GROUP BY type")
     got = {row["type"]: int(row["n"]) for row in rows}
     assert {name: n for name, n in wanted.items() if n}.items() <= got.items()
+
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+NAMED = {
+    "perf.data": str(PERF), "app.xray --symbols app": f"{XRAY} --symbols {XRAY.parent / 'pool-pie.zst'}",
+    "app.mlpd": str(HEAP),
+}  # fmt: skip
+
+
+def readmes_answer(query: Run, recording: str) -> list[dict[str, str]]:
+    """The rows that a query of README gives for a recording of ours."""
+    lines = README.read_text("utf-8").split("## SQL over any recording")[1].split("\n")
+    (line,) = (line for line in lines if line.startswith(f"traceferry query {recording} "))
+    rows: list[dict[str, str]] = query(*shlex.split(line.replace(recording, NAMED[recording], 1))[2:])
+    assert len(rows) > 1
+    return rows
+
+
+def test_readmes_query_of_samples(query: Run) -> None:
+    of_name = {name: counts[COUNTS.index("samples")] for name, counts in functions_of_info(PERF).items()}
+    rows = {row["function"]: int(row["samples"]) for row in readmes_answer(query, "perf.data")}
+    # A group of addresses without a name is one row of `info`.
+    named = {name: n for name, n in rows.items() if name in of_name}
+    assert len(named) > 5
+    assert named == {name: of_name[name] for name in named}
+    assert min(rows.values()) >= max(n for name, n in of_name.items() if name not in rows)
+
+
+def test_readmes_query_of_calls(query: Run) -> None:
+    symbols = [str(XRAY.parent / "pool-pie.zst")]
+    top = summarize(traceferry.load(XRAY, symbols=symbols), top=1 << 30)["functions"]["top"]
+    rows = readmes_answer(query, "app.xray --symbols app")
+    wanted = [(row["name"], row["calls"], row["self_ns"]) for row in top[: len(rows)]]
+    assert [(row["function"], int(row["calls"]), int(row["self_ns"])) for row in rows] == wanted
+
+
+def test_readmes_query_of_allocations(query: Run) -> None:
+    classes = summarize(traceferry.load(HEAP), top=1 << 30)["allocations"]["classes"]
+    live = {row["name"]: row["bytes"] - row["freed_bytes"] for row in classes}
+    rows = readmes_answer(query, "app.mlpd")
+    assert [int(row["live"]) for row in rows] == sorted(live.values(), reverse=True)[: len(rows)]
+    assert all(live[row["class"]] == int(row["live"]) for row in rows)
 
 
 # ---------------------------------------------------------------- what it writes
@@ -160,6 +244,13 @@ def test_a_part_of_a_trace(query: Run, trace: Path) -> None:
     sql = "SELECT count(*) AS n FROM slice"
     (whole,), (part,) = query(trace, sql), query(trace, sql, "--range", "0,1ms")
     assert 0 < int(part["n"]) < int(whole["n"])
+
+
+def test_the_sql_stands_anywhere(query: Run, trace: Path) -> None:
+    wanted = [{"a": "1"}]
+    assert query("--range", "0,1s", trace, "SELECT 1 AS a") == wanted
+    assert query(trace, "--range", "0,1s", "SELECT 1 AS a") == wanted
+    assert query(trace, "SELECT 1 AS a", "--range", "0,1s") == wanted
 
 
 def test_no_sql(query: Run, trace: Path) -> None:

@@ -10,6 +10,10 @@ from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 
 
+# Of the arguments that take any number of words: inputs, and those of `query`, the last of which is SQL.
+TAKEN = ("inputs", "words")
+
+
 class CommandParser(argparse.ArgumentParser):
     """The groups stand in --help in this order, without those that are empty. rare: what most people never need."""
 
@@ -33,8 +37,10 @@ class CommandParser(argparse.ArgumentParser):
         """Takes inputs after options, too, and refuses unknown options here, where the command is known: argparse does
         so in the parser of all commands."""
         arguments, unknown = super().parse_known_args(args, namespace)
-        if "inputs" in arguments and not any(word.startswith("-") and word != "-" for word in unknown):
-            arguments.inputs, unknown = [*arguments.inputs, *unknown], []
+        taken = next((name for name in TAKEN if name in arguments), "")
+        if taken and not any(word.startswith("-") and word != "-" for word in unknown):
+            setattr(arguments, taken, [*getattr(arguments, taken), *unknown])
+            unknown = []
         if unknown:
             self.error(f"{unknown[0]}: {self._reason(unknown[0])}")
         return arguments, unknown

@@ -178,7 +178,8 @@ def _write_parquet(results: Sequence[Rows], out: Output) -> None:
     if rows is None or not rows.names:
         raise UsageError("the last statement has no columns, which Parquet cannot hold")
     schema = schema_of(_distinct(rows.names), rows)
-    with pyarrow.parquet.ParquetWriter(_File(out), schema) as writer:
+    texts = [field.name for field in schema if field.type == pyarrow.string()]  # numbers seldom repeat
+    with pyarrow.parquet.ParquetWriter(_File(out), schema, use_dictionary=texts) as writer:
         for group in _groups(rows.batches()):
             parts = [pyarrow.record_batch(arrays_of(batch, schema), schema=schema) for batch in group]
             writer.write_table(pyarrow.Table.from_batches(parts, schema))

@@ -10,14 +10,15 @@ SELECT
 FROM stack_profile_frame f
 LEFT JOIN stack_profile_symbol s ON s.symbol_set_id = f.symbol_set_id;
 
--- Samples by callstack and event: how many, and what they weigh together.
+-- Samples by callstack and event: how many, and what they weigh together. A row of the unit "samples" is as many as it
+-- weighs.
 CREATE PERFETTO VIEW traceferry_sampled_callsites AS
 SELECT
   s.callsite_id,
   replace(t.name, ', ' || t.unit, '') AS event,
   t.unit AS unit,
   t.is_timebase AS is_own,
-  count(*) AS samples,
+  CASE WHEN t.unit = 'samples' THEN CAST(sum(c.value) AS INT) ELSE count(*) END AS samples,
   CAST(sum(c.value) AS INT) AS weight
 FROM stack_sample s
 JOIN stack_sample_counter c ON c.stack_sample_id = s.id
@@ -95,7 +96,7 @@ SELECT
 FROM traceferry_calls s
 GROUP BY s.function;
 
--- Functions that were called or sampled. Samples are of the first event, where time goes.
+-- Functions that were called or sampled, of any event. Samples are of the first event, where time goes.
 CREATE PERFETTO VIEW traceferry_functions AS
 WITH
   sampled AS (
@@ -103,7 +104,7 @@ WITH
     WHERE event = (SELECT str_value FROM metadata WHERE name = 'trace_attribute.sampled_event')
   ),
   names AS (
-    SELECT function FROM sampled
+    SELECT function FROM traceferry_samples
     UNION
     SELECT function FROM traceferry_called_functions
   )
@@ -117,3 +118,28 @@ SELECT
 FROM names n
 LEFT JOIN traceferry_called_functions c USING (function)
 LEFT JOIN sampled s USING (function);
+
+-- Lines of functions that ran themselves, with samples by event.
+CREATE PERFETTO VIEW traceferry_lines AS
+WITH
+  leaves AS (
+    SELECT
+      f.id AS frame_id,
+      coalesce(y.name, f.deobfuscated_name, f.name) AS function,
+      y.source_file AS file,
+      y.line_number AS line,
+      row_number() OVER (PARTITION BY f.id ORDER BY y.id) AS place
+    FROM stack_profile_frame f
+    LEFT JOIN stack_profile_symbol y ON y.symbol_set_id = f.symbol_set_id
+  )
+SELECT
+  l.function AS function,
+  l.file AS file,
+  l.line AS line,
+  s.event AS event,
+  sum(s.samples) AS samples,
+  sum(s.weight) AS weight
+FROM traceferry_sampled_callsites s
+JOIN stack_profile_callsite c ON c.id = s.callsite_id
+JOIN leaves l ON l.frame_id = c.frame_id AND l.place = 1
+GROUP BY l.function, l.file, l.line, s.event;

@@ -6,10 +6,16 @@ INCLUDE PERFETTO MODULE traceferry.functions;
 CREATE PERFETTO VIEW traceferry_threads AS
 WITH
   sampled AS (
-    SELECT x.utid, count(*) AS samples
+    SELECT
+      x.utid,
+      CASE WHEN t.unit = 'samples' THEN CAST(sum(c.value) AS INT) ELSE count(*) END AS samples
     FROM stack_sample s
     JOIN stack_sample_task_context x ON x.id = s.task_context_id
-    WHERE s.source = (SELECT str_value FROM metadata WHERE name = 'trace_attribute.sampled_event')
+    JOIN stack_sample_counter c ON c.stack_sample_id = s.id
+    JOIN stack_sample_counter_track t ON t.id = c.track_id
+    WHERE replace(t.name, ', ' || t.unit, '') = (
+      SELECT str_value FROM metadata WHERE name = 'trace_attribute.sampled_event'
+    )
     GROUP BY x.utid
   ),
   called AS (
@@ -30,3 +36,15 @@ LEFT JOIN process p USING (upid)
 LEFT JOIN sampled s USING (utid)
 LEFT JOIN called c USING (utid)
 WHERE t.utid != 0;
+
+-- Events with their samples, also those without a callstack, and what these weigh together.
+CREATE PERFETTO VIEW traceferry_events AS
+SELECT
+  replace(t.name, ', ' || t.unit, '') AS event,
+  t.unit AS unit,
+  CASE WHEN t.unit = 'samples' THEN CAST(sum(c.value) AS INT) ELSE count(*) END AS samples,
+  CAST(sum(c.value) AS INT) AS weight
+FROM stack_sample_counter c
+JOIN stack_sample_counter_track t ON t.id = c.track_id
+WHERE t.name != 'CPU time, ns'
+GROUP BY t.name, t.unit;
