@@ -34,9 +34,11 @@ COUNTS = ("calls", "self_ns", "total_ns", "samples", "total_samples")
 
 
 MONO = FIXTURES / "mono/mono-6.8"
+PROFILE = FIXTURES / "xray/clang-19/profile-c19-pie-pool.xray"
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "captures"
 RECORDINGS = [
-    XRAY, PERF, FIXTURES / "xray/clang-19/profile-c19-pie-pool.xray", MONO / "calls.mlpd.zst", MONO / "samples.mlpd.zst", MONO / "threads.mlpd.zst", SHARED / "perf-events/sched.data.zst",
+    XRAY, PERF, PROFILE, MONO / "calls.mlpd.zst",
+    MONO / "samples.mlpd.zst", MONO / "threads.mlpd.zst", SHARED / "perf-events/sched.data.zst",
     SHARED / "perf-events/multi.data.zst", SHARED / "viewers/firefox/ppvm--profile.json.gz",
 ]  # fmt: skip
 
