@@ -7,6 +7,7 @@ and the beginnings of the small fixtures.
 
 from __future__ import annotations
 
+import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -78,7 +79,7 @@ def options_of(context: ImportContext, choice: int) -> ImportContext:
     ]
     folders = [MAP_FOLDER.name] if choice >> 12 & 1 else []
     offset = (choice >> 14) - (1 << 17) if choice >> 13 & 1 else None
-    options = replace(context.options, clock_offset_ns=offset)
+    options = replace(context.options, clock_offset_ns=offset, guess_wait_stacks=bool(choice >> 9 & 1))
     return replace(context, options=options, symbols=symbols, folders=folders)
 
 
@@ -147,6 +148,54 @@ def hardware(order: str, mode: str) -> Iterator[tuple[str, PerfData]]:
     yield "vectors", vectors.sample(PID, PID, START, LIB, [], regs=[1, 2], stack=bytes(16), vectors=(2, 2, 1, 1))
 
 
+def with_lib(data: PerfData) -> PerfData:
+    data.comm(PID, PID, "app", ts=0).comm(PID, 8, "worker", ts=0)
+    return data.mmap2(PID, PID, LIB, 0x10000, 0, "/nowhere/libx.so", ts=0)
+
+
+def of_kernel(order: str, mode: str) -> Iterator[tuple[str, PerfData]]:
+    """Begins and ends that are pairs; what the scheduler has measured; time off the processor; values of groups."""
+    raw = EVERYTHING + "|RAW"
+    pairs = PerfData(order, mode, start=START)
+    for nth, (begin, end, fields) in enumerate(PAIRED):
+        pairs.tracepoint(begin, 200 + nth, fields, "x", sample_type=raw)
+        pairs.tracepoint(end, 300 + nth, fields, "x", sample_type=raw)
+    with_lib(pairs)
+    for nth, (*_, fields) in enumerate(PAIRED):
+        values = {declared.split()[-1]: 5 for declared, _ in fields}
+        for place, event in enumerate((2 * nth, 2 * nth + 1, 2 * nth, 2 * nth, 2 * nth + 1)):
+            pairs.sample(PID, 8, START + 40 + 7 * place + nth, LIB, [LIB], event=event, fields=values)
+    yield "pairs", pairs
+    measured = PerfData(order, mode, start=START)
+    for nth, name in enumerate(MEASURED):
+        amount = "runtime" if name == "runtime" else "delay"
+        fields = [("pid_t pid", "i"), (f"u64 {amount}", "Q")]
+        measured.tracepoint(f"sched:sched_stat_{name}", 200 + nth, fields, "x", sample_type=raw)
+    with_lib(measured)
+    for nth, (event, tid, amount) in enumerate(
+        ((4, PID, 30), (1, 8, 20), (2, 8, 20), (3, 8, 5), (0, PID, 9), (4, PID, 2))
+    ):
+        values = {"pid": tid, "runtime" if MEASURED[event] == "runtime" else "delay": amount * 1000}
+        measured.sample(PID, PID, START + 30_000 * (nth + 2), LIB, [LIB], event=event, fields=values)
+    yield "measured", measured
+    off = PerfData(order, mode, start=START).event(sample_type=raw, freq=997, flags=FLAGS)
+    off.event("offcpu-time", 1, 10, sample_type=raw, period=1)
+    numbers = (4000, 2, LIB + 9, LIB + 5, 77)
+    block = struct.pack(order + "II5Q", PID, 8, *numbers)
+    with_lib(off).sample(PID, PID, START + 30, LIB, [LIB], event=0)
+    yield "off-cpu", off.sample(0, 0, START + 60, 0, [], event=1, raw=block)
+
+
+PAIRED = (
+    ("syscalls:sys_enter_futex", "syscalls:sys_exit_futex", [("int __syscall_nr", "i"), ("long ret", "q")]),
+    ("raw_syscalls:sys_enter", "raw_syscalls:sys_exit", [("long id", "q")]),
+    ("irq:softirq_entry", "irq:softirq_exit", [("unsigned int vec", "I")]),
+    ("block:block_rq_issue", "block:block_rq_complete", [("dev_t dev", "I"), ("sector_t sector", "Q")]),
+    ("lock:contention_begin", "lock:contention_end", [("void * lock_addr", "Q")]),
+)  # fmt: skip
+MEASURED = ("sleep", "blocked", "iowait", "wait", "runtime")
+
+
 def built() -> Iterator[tuple[str, PerfData]]:
     parts: dict[str, Callable[[PerfData], PerfData]] = {"story": story, "tasks": tasks, "rare": rare}
     for order in "<>":
@@ -184,6 +233,7 @@ def built() -> Iterator[tuple[str, PerfData]]:
             far.mmap2(PID, PID, TOP - 0x1000, 0x1000, TOP, "/x/libx.so", ts=0).sample(PID, PID, START, TOP - 9)
             yield f"far-{tag}", far.sample(PID, PID, START, LIB + 0x14)
             yield from ((f"{name}-{tag}", data) for name, data in hardware(order, mode))
+            yield from ((f"{name}-{tag}", data) for name, data in of_kernel(order, mode))
             yield f"dwarf-{tag}", dwarf.sample(PID, PID, START, LIB, [], regs=registers, stack=bytes(16))
 
 
