@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perfetto import queries
+from traceferry.model import Array
 from traceferry.trace_processor.engine import find_engine
 from traceferry.trace_processor.results import Answer
 from traceferry.trace_processor.session import Session, SqlError
@@ -33,8 +36,15 @@ class Tables:
 
 
 EMPTY = Answer(())
+SPARSE = 1 << 16
 # What SQLite says of a statement that was written for a newer version.
 LACKS = re.compile(r"no such (?:table|column|function|module)|has no column", re.IGNORECASE)
+
+
+def dense(numbers: Array, n_rows: int) -> Array:
+    """Returns the ids with -1 for those that no table of n_rows has: ids of trace_processor are dense, and arrays have
+    their sizes."""
+    return np.where((numbers >= 0) & (numbers < 4 * n_rows + SPARSE), numbers, -1)
 
 
 def read_tables(source: Source, trace_processor: str | None) -> Tables:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perfetto.decode import Tables
+from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import (
     HEAP_OBJECTS,
     HEAP_ROOTS,
@@ -76,7 +76,7 @@ def snapshots(trace: TraceBuilder, tables: Tables, span: Span) -> dict[int, list
     if not len(graphs):
         return {}
     upid, ts = objects["upid"].numbers(-1), objects["ts"].numbers(-1)
-    number, size = objects["id"].numbers(), np.maximum(objects["size"].numbers(), 0)
+    number, size = dense(objects["id"].numbers(-1), len(objects)), np.maximum(objects["size"].numbers(), 0)
     intern = trace.strings.intern
     names = tables["heap_classes"]
     of_class = dict(zip(names["id"].numbers().tolist(), names["name"].texts(), strict=True))
@@ -86,7 +86,9 @@ def snapshots(trace: TraceBuilder, tables: Tables, span: Span) -> dict[int, list
         [rows_of_class.get(one, unnamed) for one in objects["type_id"].numbers(-1).tolist()], np.int32
     )
     roots = np.array([intern(_root(text)) if text else -1 for text in objects["root_type"].texts()], np.int32)
-    owner, owned = (tables["heap_references"][name].numbers(-1) for name in ("owner_id", "owned_id"))
+    owner, owned = (
+        dense(tables["heap_references"][name].numbers(-1), len(objects)) for name in ("owner_id", "owned_id")
+    )
     found: dict[int, list[HeapSnapshot]] = {}
     for process, when in zip(graphs["upid"].numbers().tolist(), graphs["ts"].numbers().tolist(), strict=True):
         mine = np.flatnonzero((upid == process) & (ts == when))
@@ -100,7 +102,7 @@ def snapshots(trace: TraceBuilder, tables: Tables, span: Span) -> dict[int, list
 def _references(numbers: Array, owner: Array, owned: Array) -> tuple[Array, Array]:
     """Returns (offsets, references) of the objects of these numbers, which rise, among all references."""
     row = np.full(int(max(numbers.max(initial=-1), owner.max(initial=-1), owned.max(initial=-1))) + 2, -1, np.int32)
-    row[numbers] = np.arange(len(numbers), dtype=np.int32)
+    row[numbers[numbers >= 0]] = np.flatnonzero(numbers >= 0)
     source, target = row[owner], row[owned]
     is_here = (source >= 0) & (target >= 0)
     source, target = source[is_here], target[is_here]

@@ -109,7 +109,10 @@ class _Mapping:
     def _add_heaps(self) -> None:
         trace, tables = self.trace, self.tables
         for upid, found in snapshots(trace, tables, self.span).items():
-            self._process(upid).heap_snapshots += found
+            process = self._process(upid)
+            process.heap_snapshots += found
+            process.start_ts = min(process.start_ts, found[0].start_ts)
+            process.end_ts = max(process.end_ts, *(snapshot.end_ts for snapshot in found))
         for upid in dict.fromkeys(tables["heap_profiles"]["upid"].numbers(-1).tolist()):
             add_heap_views(tables, self.stacks, self.span, self._process(upid), upid)
         trace.processes += profiles_without_times(tables, self.stacks, self.start)
@@ -166,7 +169,7 @@ class _Mapping:
         size = int(slices.track.max(initial=0)) + 1
         is_call_track, owner_of = np.zeros(size, bool), np.full(size, -1, np.int64)
         for number, is_call in calls.items():
-            if number < size:
+            if 0 <= number < size:
                 is_call_track[number], owner_of[number] = is_call and utid_of[number] >= 0, utid_of[number]
         is_call = is_call_track[slices.track] & (slices.end > slices.ts)
         marked = {one: titles.get(one, ("", "")) for one in np.unique(slices.track[~is_call]).tolist()}
@@ -267,12 +270,14 @@ class _Mapping:
         reason = np.array([intern(encodable(letter)) if letter else -1 for letter in letters], np.int32)
         waker = answer["waker_utid"].numbers(-1).tolist()
         tids = np.array([self.members[one].tid if one in self.members else -1 for one in waker], np.int64)
+        ts = np.clip(ts, self.start, self.end)
         columns = {
-            "ts": np.clip(ts, self.start, self.end), "state": states, "cpu": _cpus(cpu), "waker": tids,
+            "ts": ts, "state": states, "cpu": _cpus(cpu), "waker": tids,
             "reason": np.where(states == WAITING, reason, -1).astype(np.int32),
         }  # fmt: skip
-        ends = np.where(dur < 0, self.end, np.clip(ts + np.maximum(dur, 0), self.start, self.end))
-        for number, rows in rows_by_key(utid).items():
+        ends = np.where(dur < 0, self.end, ts + np.minimum(np.maximum(dur, 0), self.end - ts))
+        for number, unsorted in rows_by_key(utid).items():
+            rows = unsorted[np.argsort(ts[unsorted], kind="stable")]
             if number in self.loaders:
                 self.loaders[number].scheduling = _without_gaps(
                     {name: column[rows] for name, column in columns.items()}, ends[rows], self.end
@@ -289,6 +294,11 @@ class _Mapping:
                 process.threads.append(Thread(number, shown, is_first, self.start, self.end, loader, loader.n_records))
         for utid, thread in self.members.items():
             thread.n_records = self.loaders[utid].n_records
+            first, last = self.loaders[utid].span()
+            thread.start_ts, thread.end_ts = min(thread.start_ts, first), max(thread.end_ts, last)
+        for process in self.processes.values():
+            process.start_ts = min([process.start_ts, *(thread.start_ts for thread in process.threads)])
+            process.end_ts = max([process.end_ts, *(thread.end_ts for thread in process.threads)])
         self.trace.processes += [*self.processes.values(), *self.outside.values()]
 
     def _add_counters(self) -> None:
@@ -300,6 +310,7 @@ class _Mapping:
         for track, upid, utid, cpu, name, unit, doc in zip(*columns, *texts, strict=True):
             rows = rows_of.get(track, np.zeros(0, np.int64))
             rows = rows[np.isfinite(value[rows])]
+            rows = rows[np.argsort(ts[rows], kind="stable")]
             process = self.processes.get(upid) if upid >= 0 else self._process_of(utid)
             whose = f"{self.members[utid].name}: " if utid in self.members else f"CPU {cpu}: " if cpu >= 0 else ""
             if process is None:
@@ -356,6 +367,20 @@ class _Loader:
         n_samples = sum(len(columns["ts"]) for columns in self.samples.values())
         n_others = len(self.scheduling.get("ts", ())) + len(self.states) + len(self.logs)
         return len(self.call_rows) + len(self.marker_rows) + n_samples + n_others
+
+    def span(self) -> tuple[int, int]:
+        """Returns the first and the last time of all that it has: those of the trace, swapped, where it has nothing."""
+        mapping = self._mapping
+        slices, rows = mapping.slices, np.concatenate((self.call_rows, self.marker_rows))
+        times = [slices.ts[rows], slices.end[rows], *(columns["ts"] for columns in self.samples.values())]
+        times += [
+            self.states["ts"],
+            self.logs["ts"],
+            *(column for column in [self.scheduling.get("ts")] if column is not None),
+        ]
+        held = [column for column in times if len(column)]
+        firsts, lasts = ([int(column.min()) for column in held], [int(column.max()) for column in held])
+        return min(firsts, default=mapping.end), max(lasts, default=mapping.start)
 
     def __call__(self, trace: TraceBuilder) -> ThreadData:
         mapping = self._mapping

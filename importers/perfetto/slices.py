@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perfetto.decode import Tables
+from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import (
     ARGUMENTS,
     CALLS,
@@ -23,6 +24,7 @@ from traceferry.model import (
     Table,
     TraceBuilder,
 )
+from traceferry.model.laws import pairs
 from traceferry.trace_processor.results import STRING, Column
 
 CALL_TRACK = "thread_execution"
@@ -32,6 +34,8 @@ SLICES, INSTANT = "Slices", "Instant"
 # Fields of one type of markers, and types by the names of their tracks; what is more goes together.
 MOST_FIELDS, MOST_TYPES = 64, 200
 REST = "more"
+# What trace_processor nests, and some more.
+MAX_DEPTH = 4096
 RESERVED = frozenset({"ts", "dur", "stack", "flow", "name", "type", "category", REST})
 Values = dict[str, Any]
 Place = tuple[str, int]  # source, line
@@ -61,12 +65,13 @@ def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> 
     with the one that it is in at the latest. offset_ns: added to the times."""
     answer = tables["slices"]
     ts, dur, depth = (answer[name].numbers() for name in ("ts", "dur", "depth"))
-    number, parent = answer["id"].numbers(), answer["parent_id"].numbers(-1)
+    number, parent = (dense(answer[name].numbers(-1), len(answer)) for name in ("id", "parent_id"))
     is_open = dur < 0
     ts = np.clip(ts + offset_ns, first_ts, last_ts)
     end = np.where(is_open, last_ts, ts + np.minimum(np.maximum(dur, 0), last_ts - ts))
     n_moved = _end_within(number, parent, depth, end)
-    columns = answer["track_id"].numbers(-1), depth, answer["arg_set_id"].numbers(-1)
+    end = np.maximum(end, ts)
+    columns = dense(answer["track_id"].numbers(-1), len(answer)), depth, answer["arg_set_id"].numbers(-1)
     known: dict[str, int] = {"": 0}
     names, categories = (_numbered(answer[name], known) for name in ("name", "category"))
     return Slices(number, ts, end, *columns, names, categories, is_open, list(known)), n_moved
@@ -83,11 +88,11 @@ def _numbered(column: Column, known: dict[str, int]) -> Array:
 
 def _end_within(number: Array, parent: Array, depth: Array, end: Array) -> int:
     """Moves the ends of slices that end after the one that they are in. Returns how many."""
-    row = np.full(int(number.max(initial=-1)) + 2, -1, np.int64)
-    row[number] = np.arange(len(number))
-    of_parent = row[np.where(parent >= 0, parent, len(row) - 1)]
+    row = np.full(int(max(number.max(initial=-1), parent.max(initial=-1))) + 2, -1, np.int64)
+    row[number[number >= 0]] = np.flatnonzero(number >= 0)
+    of_parent = row[parent]
     n_moved = 0
-    for level in range(1, int(depth.max(initial=0)) + 1):
+    for level in range(1, min(int(depth.max(initial=0)), MAX_DEPTH) + 1):
         mine = np.flatnonzero((depth == level) & (of_parent >= 0))
         latest = end[of_parent[mine]]
         n_moved += int((end[mine] > latest).sum())
@@ -103,6 +108,8 @@ def arguments_by_set(tables: Tables) -> dict[int, Values]:
         value = text if text is not None else integer if integer is not None else real
         if value is None or number is None:
             continue
+        if isinstance(value, float) and not np.isfinite(value):
+            value = str(value)
         key = encodable(str(key).removeprefix("debug."))
         values = found[number]
         if key in values:
@@ -173,12 +180,23 @@ class Calls:
         depth = np.concatenate((slices.depth[rows], -slices.depth[rows]))
         # At one time, what ends comes before what begins; the innermost ends first and begins last.
         order = np.lexsort((depth, ~is_leave, ts))
+        self._check_nesting(np.tile(rows, 2)[order], is_leave[order])
         flags = np.concatenate((np.zeros(n, np.uint8), np.where(slices.is_open[rows], LEAVE | OPEN_AT_END, LEAVE)))
         frame = np.tile(self._frame[rows], 2)[order]
         calls = {"ts": ts[order], "frame": frame, "flags": flags[order].astype(np.uint8)}
         entered = np.empty(2 * n, np.int64)
         entered[order] = np.arange(2 * n)
         return Table(CALLS, calls), self._arguments_of(rows, entered[:n])
+
+    def _check_nesting(self, rows: Array, is_leave: Array) -> None:
+        """Raises FormatError where slices do not nest, as trace_processor says that they do. rows: of each begin and
+        end."""
+        inside = np.cumsum(np.where(is_leave, -1, 1)) - ~is_leave
+        if np.array_equal(inside, self._slices.depth[rows]):
+            return
+        enters, leaves = pairs(is_leave)
+        if not np.array_equal(rows[enters], rows[leaves]):
+            raise FormatError("trace_processor: slices of a thread overlap without being nested")
 
     def _new_frame(self, name: str, category: str, place: Place) -> int:
         trace, (path, line) = self._trace, place

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perfetto.decode import Tables
+from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import Array, TraceBuilder
 from traceferry.model.categories import KERNEL, OTHER, category_of_file
 
@@ -20,13 +20,14 @@ def add_stacks(trace: TraceBuilder, tables: Tables) -> Array:
     """Adds the callstacks. Returns int32: the trace's stack of each callsite, by its number; -1 is none."""
     frames = _add_frames(trace, tables)
     callsites = tables["callsites"]
-    rows = zip(
-        callsites["id"].numbers().tolist(), callsites["parent_id"].numbers(-1).tolist(),
-        callsites["frame_id"].numbers(-1).tolist(), strict=True,
-    )  # fmt: skip
-    of_callsite = np.full(int(callsites["id"].numbers().max(initial=-1)) + 2, -1, np.int32)
+    ids, parents = (dense(callsites[name].numbers(-1), len(callsites)) for name in ("id", "parent_id"))
+    # The last one stands for none.
+    of_callsite = np.full(int(max(ids.max(initial=-1), parents.max(initial=-1))) + 2, -1, np.int32)
+    rows = zip(ids.tolist(), parents.tolist(), callsites["frame_id"].numbers(-1).tolist(), strict=True)
     for callsite, parent, frame in rows:
-        stack = int(of_callsite[parent]) if parent >= 0 else -1
+        if callsite < 0:
+            continue
+        stack = int(of_callsite[parent])
         for row in frames.get(frame, ()):
             stack = trace.stacks.intern(prefix=stack, frame=row)
         of_callsite[callsite] = stack

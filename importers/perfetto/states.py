@@ -35,7 +35,7 @@ def read_states(
     _add_tracks(trace, tables, span, owner_of, found)
     _add_waits(trace, tables, span, found)
     made: dict[int, Table] = {}
-    for owner, rows in found.items():
+    for owner, rows in ((owner, rows) for owner, rows in found.items() if rows):
         rows.sort(key=lambda row: row[0])
         ts, track, value = zip(*rows, strict=True)
         columns: dict[str, Any] = {"ts": np.array(ts, np.int64), "track": np.array(track, np.int32)}
