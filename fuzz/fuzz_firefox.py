@@ -37,6 +37,7 @@ NAMES = (
     "schema",
     "nativeAllocations", "jsAllocations", "memoryAddress", "className", "libs", "pausedRanges", "processes",
     "implementation", "originalLocation", "stringTable", "stringArray", "sampleGroups", "symbolicated",
+    "traceferry", "events", "event", "running", "kind", "states", "track", "extra", "importedFrom",
 )  # fmt: skip
 OLD = (0, 3, 12, 17, 23, 29, 35, 37, 41, 47)
 
@@ -58,8 +59,40 @@ def bases() -> list[dict[str, Any]]:
     }
     return [
         made.profile(n_threads=2), made.as_shared(made.profile(), 58), made.as_75(made.profile()), made.gecko(),
-        made.gecko(9), exact, allocating, made.as_75(made.profile(n_threads=3)),
+        made.gecko(9), exact, allocating, marked(),
     ]  # fmt: skip
+
+
+def marked() -> dict[str, Any]:
+    """A profile with what only our own tell: events, arguments of calls, states, scheduling, threads of an event."""
+    root = made.profile(60, 3, importedFrom="traceferry")
+    call = [{"key": "function", "format": "string"}, {"key": "arg0", "format": "string"}, {"key": "flow"},
+            {"key": "size", "label": "size", "format": "bytes", "traceferry": "bytes"}]  # fmt: skip
+    off = {"kind": "scheduling", "states": {"futex": [2, "futex"], "preempted": [1, None]}}
+    root["meta"] |= {
+        "extra": [{"label": "traceferry", "entries": [{"label": "version", "value": "1"}]}],
+        "traceferry": {"events": [
+            {"name": "cycles", "unit": "cycles", "kind": "hardware", "interval_ns": 0, "period": 9, "leader": -1},
+            {"name": "misses", "unit": "events", "kind": "hardware", "interval_ns": 0, "period": 9, "leader": 0},
+        ]},
+        "markerSchema": [
+            {"name": "Call", "display": [], "fields": call, "traceferry": {"kind": "call"}},
+            {"name": "Mode", "display": [], "fields": [], "traceferry": {"kind": "state", "track": "Mode"}},
+            {"name": "Off CPU", "display": [], "fields": [], "traceferry": off},
+        ],
+    }  # fmt: skip
+    calls, further, plain = root["threads"]
+    calls["samples"] |= {"time": [0, 1, 2, 3], "weight": [1, 1, 1, 1], "weightType": "tracing-ms"}
+    calls["markers"] |= {"startTime": [0, 1, 1, 2, 3], "endTime": [1, 2, 3, 3, 4], "phase": [1] * 5, "data": [
+        {"type": "Call", "function": "main", "arg0": "0x10", "size": 4}, {"type": "Call", "function": "work"},
+        {"type": "Mode", "value": "on"},
+        {"type": "Off CPU", "state": "futex", "cpu": 1, "runnable": 0.5, "waker": "x (7)"},
+        {"type": "Off CPU", "state": "preempted"},
+    ]}  # fmt: skip
+    calls["traceferry"] = {"running": 0}
+    further["traceferry"] = {"event": 1, "weight": 9, "tid": "7", "pid": "7", "process": "demo"}
+    plain["traceferry"] = {"event": 0, "weight": 3}
+    return root
 
 
 def changed(data: bytes) -> bytes:

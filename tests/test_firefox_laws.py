@@ -157,3 +157,17 @@ def test_names_of_threads_do_not_tell_what_they_are(name: str, tmp_path: Path) -
     assert [(p.pid, t.tid) for p, t in again.threads] == [(p.pid, t.tid) for p, t in trace.threads]
     assert again.events == trace.events
     assert all(thread.name.startswith("renamed") for _, thread in again.threads)
+
+
+def test_a_profile_of_ours_of_which_somebody_left_samples_out_is_read(tmp_path: Path) -> None:
+    """The viewer lets users hide threads before they publish a profile: then an event's leader may be missing."""
+    found = CAPTURES / "perf-events" / "group.data.zst"
+    if not found.exists():
+        pytest.skip("../shared is not here")
+    traceferry.convert(found, tmp_path / "again.json")
+    profile = made.parsed(tmp_path / "again.json")
+    marked = [nth for nth, thread in enumerate(profile["threads"]) if "event" in thread.get("traceferry", {})]
+    assert marked
+    for nth, left in enumerate(([one for one in range(len(profile["threads"])) if one in marked], marked[:1])):
+        kept = profile | {"threads": [profile["threads"][row] for row in left]}
+        assert made.loaded(kept, tmp_path, f"{nth}.json").threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -360,6 +361,8 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "threads no list": ({"meta": {}, "threads": {}}, "threads is no list", "threads"),
     "no stacks": (broken(stackTable=None), r"threads\[0\].stackTable", "threads"),
     "stacks no lists": (broken(stackTable={"frame": 3, "prefix": 4}), r"threads\[0\].stackTable.frame is no list", ""),
+    "lengths": (broken(stackTable={"frame": [0, 1, 2], "prefix": [None, 0]}),
+                r"threads\[0\].stackTable.prefix has 2 values, another column 3", "threads"),
     "cut": (json.dumps(profile()).encode()[:-20], "ends too early .line 1, column", ""),
     "nested": (b'{"meta": {}, "threads": ' + b"[" * 200, "nested more than 128 levels", ""),
     "behind": (json.dumps(profile()).encode() + b"x", "behind the end", ""),
@@ -369,6 +372,12 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "slab size": (made.packed_slabs([(10, b"{}"), (7, b"abc")], 0), "slab 1: its length, 3", "slab 1"),
     "slab cycle": (made.packed_slabs([(10, b'{"meta":{"$s":1},"threads":[]}'), (10, b'[{"$s":1}]')], 0),
                    "slab 1 refers to itself", "slab 1"),
+    "slab behind": (made.MAGIC + struct.pack("<6I", 1, 1, 0, 10, 32, 99), "slab 0: it ends at 131, outside", "slab 0"),
+    "slab between": (made.MAGIC + struct.pack("<6I", 1, 1, 0, 10, 33, 2) + b" {}  ", "slab 0: it begins at 33", "slab"),
+    "slab depth": (made.packed_slabs(
+        [(10, b'{"meta":{"$s":1},"threads":[]}')]
+        + [(10, b'[{"$s":%d}]' % (nth + 2)) for nth in range(70)] + [(10, b"[]")], 0),
+        "nested more than 64 levels", "slab"),
     "slab outside": (made.packed_slabs([(10, b'{"meta":{"$s":9},"threads":[]}')], 0), "no slab 9", ""),
 }  # fmt: skip
 

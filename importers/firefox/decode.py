@@ -119,7 +119,22 @@ def _problem_of(thread: Lazy) -> str:
     if frame is None:
         return f"{thread.name}.stackTable.frame is missing"
     is_column = frame.is_list or frame.members() or "schema" in columns
-    return "" if is_column else f"{thread.name}.stackTable.frame is no list"
+    if not is_column:
+        return f"{thread.name}.stackTable.frame is no list"
+    return _problem_of_lengths(columns, f"{thread.name}.stackTable")
+
+
+def _problem_of_lengths(columns: dict[str, Lazy], path: str) -> str:
+    """Tells of a stack table whose columns have different lengths, but for one that declares how many rows count."""
+    lengths = {
+        name: len(columns[name].value()) for name in ("frame", "prefix", "prefixOffset")
+        if name in columns and columns[name].is_list
+    }  # fmt: skip
+    fewest = min(lengths, key=lambda name: lengths[name], default="")
+    declared = _number(columns.get("length"))
+    if not lengths or lengths[fewest] == max(lengths.values()) or 0 < declared <= lengths[fewest]:
+        return ""
+    return f"{path}.{fewest} has {lengths[fewest]} values, another column {max(lengths.values())}"
 
 
 def _is_gecko(members: dict[str, Lazy], threads: list[Lazy]) -> bool:

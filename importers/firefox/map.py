@@ -48,8 +48,8 @@ def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder, context: Im
 class _Survey(NamedTuple):
     """The facts of a thread that are kept without its tables. number: in the profile; part: of the process; stacks: the
     trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
-    first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; sampled:
-    the one with its samples, where it has calls, too."""
+    first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; digest: of
+    their times and stacks; sampled: the one with its samples, where it has calls, too."""
 
     number: int
     part: Part
@@ -61,6 +61,7 @@ class _Survey(NamedTuple):
     n_records: int
     unit: str
     event: int
+    digest: int
     sampled: tuple[_Survey, ...] = ()
 
 
@@ -180,7 +181,7 @@ class _Profile:
             nth, part, stacks, head, (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None,
             int(rows.ts[0]) if len(rows.ts) else None, self.n_objects,
             len(rows.ts) + len(found.ts) + (len(allocated.ts) if allocated is not None else 0),
-            rows.unit, self._event(rows, mark),
+            rows.unit, self._event(rows, mark), hash((rows.ts.tobytes(), rows.stack.tobytes())) if self.is_ours else 0,
         )  # fmt: skip
         self.n_objects += len(allocated.ts) if allocated is not None else 0
         return survey
@@ -233,7 +234,7 @@ class _Profile:
         """Returns the markers and the allocations, which in Gecko profiles are markers."""
         n, times = len(stacks.sampled) - 1, self._times(part)
         rows = markers.read_markers(members, path, texts, n, times, self.bad)
-        if any(kind in markers.ALLOCATIONS for kind in rows.type):
+        if not markers.ALLOCATIONS.isdisjoint(rows.type):
             return _without_allocations(rows), allocations.of_markers(rows)
         return rows, allocations.read_allocations(members, path, n, times, self.bad)
 
@@ -271,6 +272,7 @@ class _Profile:
             groups.setdefault(key, []).append(survey)
         if self.is_ours:
             groups = {key: _joined(mine) for key, mine in groups.items()}
+            self._part_groups([survey for mine in groups.values() for survey in mine])
         pids = Numbers({process.pid for process in self.trace.processes})
         known = {number_of(mine[0].head.get("pid")) for mine in groups.values()}
         pids.taken |= {number for number in known if number is not None}
@@ -283,6 +285,16 @@ class _Profile:
             self.trace.processes.append(process)
         if self.counters and groups:
             self._add_counters(self.trace.processes[-len(groups)], [counter for _, counter in self.counters])
+
+    def _part_groups(self, threads: Sequence[_Survey]) -> None:
+        """Makes events that were sampled together events of their own, where somebody has left samples out since."""
+        events, nothing = self.trace.events, hash((b"", b""))
+        for thread in threads:
+            digests = {one.event: one.digest for one in (*thread.sampled, thread)}
+            for row in [row for row in digests if row > 0 and events[row].leader >= 0]:
+                leader = events[row].leader
+                if digests.get(leader, nothing if leader == 0 else digests[row]) != digests[row]:
+                    events[row] = events[row]._replace(leader=-1)
 
     def _add_counters(self, process: model.Process, counters: Sequence[model.Counter]) -> None:
         for counter in counters:

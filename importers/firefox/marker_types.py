@@ -91,7 +91,7 @@ class MarkerTypes:
         for kind, mine in _by_type(rows).items():
             found = self._found.setdefault(kind, _Found())
             found.n += len(mine)
-            found.is_named_apart |= any(rows.name[row] != kind for row in mine)
+            found.is_named_apart |= {rows.name[row] for row in mine} != {kind}
             found.categories.update(rows.category[mine].tolist())
             forms = self._forms.get(kind, {})
             data = [rows.data[row] for row in mine]
@@ -191,6 +191,8 @@ class MarkerTypes:
 
 
 def _by_type(rows: Rows) -> dict[str, list[int]]:
+    if len(set(rows.type)) == 1:
+        return {rows.type[0]: list(range(len(rows.type)))}
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for row, kind in enumerate(rows.type):
         groups[kind].append(row)
@@ -277,6 +279,8 @@ def _converted(column: _Column, cells: list[Any], texts: list[str], times: Times
     form = column.made.format
     if FIELD_DTYPES[form] == "text":
         if column.form in STRING_INDEX:
+            if set(map(type, cells)) == {int} and min(cells) >= 0 and max(cells) < len(texts):
+                return _objects([texts[cell] for cell in cells])
             return _objects([_string(cell, texts) for cell in cells])
         if form == JSON:
             return _objects(["" if cell is None or cell == "" else json_text(cell) for cell in cells])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ NETWORK_START, NETWORK_STOPS = "STATUS_START", ("STATUS_STOP", "STATUS_REDIRECT"
 PICTURE_SIZE = "picture_bytes"
 # What stands in the data of old markers, but is no field.
 TIMES = ("startTime", "endTime")
-ALLOCATIONS = ("JS allocation", "Native allocation")
+ALLOCATIONS = frozenset(("JS allocation", "Native allocation"))
 
 
 class Rows(NamedTuple):
@@ -69,7 +69,7 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
     table = _with_phases(columns, len(texts)) if "phase" in columns else _without_phases(columns, len(texts))
     rows, begin, end, data = _paired(table)
     names = [texts[number] if number >= 0 else "" for number in table.name[rows].tolist()]
-    types = [_type_of(one) for one in data]
+    types = _types_of(data)
     stack = np.full(len(data), -1)
     for row in (row for row, one in enumerate(data) if "cause" in one or "stack" in one):
         stack[row] = _stack_of(data[row])
@@ -85,6 +85,8 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
 
 def _payloads(columns: Columns) -> list[Data]:
     values = columns.values("data")
+    if set(map(type, values)) == {dict}:
+        return values
     n_bad = sum(value is not None and not isinstance(value, dict) for value in values)
     columns.bad("data", n_bad)
     return [value if isinstance(value, dict) else {} for value in values]
@@ -144,9 +146,12 @@ def _only(table: _Table, keep: Array) -> _Table:
     return _Table(name, begin, end, phase, category, [table.data[nth] for nth in rows.tolist()])
 
 
-def _type_of(data: Data) -> str:
-    found = data.get("type")
-    return found if isinstance(found, str) and found else NO_TYPE
+def _types_of(data: list[Data]) -> list[str]:
+    found = [one.get("type") for one in data]
+    kinds = set(map(type, found))
+    if kinds != {str} or "" in found:
+        found = [one if isinstance(one, str) and one else NO_TYPE for one in found]
+    return cast(list[str], found)
 
 
 def _stack_of(data: Data) -> int:
@@ -176,7 +181,7 @@ def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
         elif waiting[name]:
             _join(waiting[name].pop(), row, begin, end, data, is_gone)
     requests: dict[Any, int] = {}
-    for row, one in ((row, one) for row, one in enumerate(data) if one.get("type") == NETWORK):
+    for row, one in [(row, one) for row, one in enumerate(data) if one.get("type") == NETWORK]:
         if isinstance(one.get("id"), (int, str)):
             if one.get("status") == NETWORK_START:
                 requests[one["id"]] = row
@@ -196,9 +201,7 @@ def _join(first: int, last: int, begin: Array, end: Array, data: list[Data], is_
 def _until_the_next(rows: Rows) -> Rows:
     """Makes screenshots last until the next one of their window, and leaves out the pictures."""
     latest: dict[Any, int] = {}
-    for row, kind in enumerate(rows.type):
-        if kind != SCREENSHOT:
-            continue
+    for row in [row for row, kind in enumerate(rows.type) if kind == SCREENSHOT]:
         one = rows.data[row]
         window, picture = one.get("windowID"), one.get("url")
         if isinstance(picture, str) and picture.startswith("data:"):

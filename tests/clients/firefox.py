@@ -96,6 +96,12 @@ class ProfilerCli:
             time.sleep(0.05)
         raise ProfilerCliError(("load", str(self.profile)), f"not ready in {self._load_seconds:g} s", self._log())
 
+    @property
+    def process_id(self) -> int:
+        """The daemon's."""
+        assert self._daemon is not None
+        return self._daemon.pid
+
     def _asked(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         """The daemon's answer, nothing where it does not listen yet."""
         assert self._directory is not None
