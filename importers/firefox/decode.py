@@ -126,7 +126,7 @@ def _problem_of(thread: Lazy) -> str:
 
 def _problem_of_lengths(columns: dict[str, Lazy], path: str) -> str:
     """Tells of a stack table whose columns have different lengths, but for one that declares how many rows count."""
-    lengths = {
+    lengths: dict[str, int] = {
         name: len(columns[name].value()) for name in ("frame", "prefix", "prefixOffset")
         if name in columns and columns[name].is_list
     }  # fmt: skip
