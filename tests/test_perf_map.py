@@ -155,6 +155,22 @@ def test_clocks(kind: str, clockid: int | None) -> None:
     assert data_of(trace, PID).samples["ts"].tolist() == [5 * SECOND]
 
 
+def test_a_recording_of_simpleperf() -> None:
+    """Android's: perf's records, features of its own from 128 on, records of its own from 32768 on."""
+    said = ["simpleperf_version", "1.4", "event_type_info", "cpu-clock,1,0", "android_sdk_version", "34"]
+    meta = b"".join(text.encode() + b"\0" for text in said)
+    data = recorded().sample(PID, PID, 5 * SECOND).raw_record(32773, payload=b"\1\0\0\0\0\0\0\0")
+    data.feature(SIMPLEPERF_META_INFO=meta, SIMPLEPERF_DEBUG_UNWIND=b"\0" * 4, SIMPLEPERF_FILE2=b"\3\0\0\0abc")
+    trace = read(data)
+    assert len(data_of(trace, PID).samples) == 1
+    assert trace.inputs[0].producer == trace.attributes["recorder"] == "simpleperf 1.4"
+    assert trace.attributes["simpleperf android_sdk_version"] == "34"
+    assert not [key for key in trace.attributes if "event_type_info" in key]
+    assert report_of(trace)["unknown_record"] == 1
+    damaged = recorded().sample(PID, PID, SECOND).feature(SIMPLEPERF_META_INFO=b"key\0without an end")
+    assert report_of(read(damaged))["bad_record"] == 1
+
+
 def test_clock_data_tells_the_unix_time() -> None:
     data = recorded().sample(PID, PID, 5 * SECOND)
     trace = read(data.feature(CLOCK_DATA=(MONOTONIC, 1_795_000_000 * SECOND, 3 * SECOND)))

@@ -10,6 +10,7 @@ from traceferry.importers.perf.layout import (
     MISC_BUILD_ID_SIZE,
     RECORD_HEADER_SIZE,
     SECTION_SIZE,
+    AndroidFeature,
     Feature,
     Header,
     Section,
@@ -89,6 +90,10 @@ class FeatureReader:
                 version, clockid, wall, clock = fields.unpack("IIQQ")
                 if version == 1:
                     features.clock_data = (clockid, wall, clock)
+            case AndroidFeature.META_INFO:
+                while fields.left:
+                    key = fields.line()
+                    features.simpleperf[key] = fields.line()
 
     def _event_desc(self, fields: Fields) -> None:
         """u32 nr, attr_size; nr times attr, u32 nr_ids, name, u64 ids[]"""

@@ -99,8 +99,17 @@ Feature = IntEnum(
 )
 
 
+# Those of Android's simpleperf (system/extras/simpleperf/record_file_format.h).
+AndroidFeature = IntEnum(
+    "AndroidFeature", "FILE META_INFO DEBUG_UNWIND DEBUG_UNWIND_FILE FILE2 ETM_BRANCH_LIST INIT_MAP", start=128
+)
+
+
 def feature_name(number: int) -> str:
-    return Feature(number).name if number in Feature.__members__.values() else f"feature {number}"
+    for names, prefix in ((Feature, ""), (AndroidFeature, "simpleperf ")):
+        if number in names.__members__.values():
+            return f"{prefix}{names(number).name}"
+    return f"feature {number}"
 
 
 # ---------------------------------------------------------------- perf_event_attr

@@ -21,7 +21,7 @@ from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.pairs import Intervals, intervals
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
-from traceferry.importers.perf.recording import Recording
+from traceferry.importers.perf.recording import Features, Recording
 from traceferry.importers.perf.regions import BEGINNING, NEVER
 from traceferry.importers.perf.scheduling import NO_STEPS, Switching
 from traceferry.importers.perf.spaces import Memory
@@ -56,6 +56,8 @@ OUTSIDE_NAME = "outside the pid namespace"
 NAMES_TRACK = "Thread name"
 # Names of one thread that the report lists.
 SHOWN_NAMES = 8
+# What simpleperf says of itself that stands elsewhere in the trace.
+NOT_KEPT = ("simpleperf_version", "event_type_info")
 
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder, context: ImportContext) -> None:
@@ -132,11 +134,16 @@ def _place_timeless(recording: Recording) -> None:
         samples.ts = np.maximum(samples.ts, known[0] if len(known) else 0)
 
 
+def _recorder(features: Features) -> str:
+    version = features.simpleperf.get("simpleperf_version")
+    return f"perf {features.version}".strip() if version is None else f"simpleperf {version}".strip()
+
+
 def attributes(recording: Recording) -> dict[str, str]:
     """Returns the recorder's description of the machine and of itself."""
     features = recording.features
     found = {
-        "recorder": f"perf {features.version}".strip(),
+        "recorder": _recorder(features),
         "command": " ".join(features.cmdline),
         "hostname": features.hostname,
         "os_release": features.os_release,
@@ -145,6 +152,7 @@ def attributes(recording: Recording) -> dict[str, str]:
         "cpus": str(features.n_cpus_online or ""),
         "memory_bytes": str(features.total_mem or ""),
         "events": ", ".join(event.name for event in recording.events),
+        **{f"simpleperf {key}": value for key, value in features.simpleperf.items() if key not in NOT_KEPT},
     }
     return {key: value for key, value in found.items() if value}
 

@@ -77,7 +77,7 @@ class Features:
     total_mem: bytes; build_ids: path → hex; clock_data: (clockid, CLOCK_REALTIME in ns, its time in ns) of one moment;
     pmus: attr.type → name; mmap_len: how many bytes a COMPRESSED record stands for at most, 0 is unknown; names_of_ids,
     names_of_indexes: of the events; formats: attr.config → tracepoint; max_branches: how many branches the processor
-    records, 0 is unknown; bpf_metadata: what programs of BPF say of themselves.
+    records, 0 is unknown; bpf_metadata: what programs of BPF say of themselves; simpleperf: what that says of itself.
     """
 
     hostname: str = ""
@@ -97,6 +97,7 @@ class Features:
     formats: dict[int, Format] = field(default_factory=dict)
     max_branches: int = 0
     bpf_metadata: dict[str, str] = field(default_factory=dict)
+    simpleperf: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass

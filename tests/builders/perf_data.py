@@ -93,6 +93,8 @@ FEATURES = {
         start=1,
     )
 }
+# Those of Android's simpleperf.
+FEATURES |= {"SIMPLEPERF_META_INFO": 129, "SIMPLEPERF_DEBUG_UNWIND": 130, "SIMPLEPERF_FILE2": 132}
 # What follows the last feature in a pipe.
 LAST_FEATURE = 32
 
