@@ -64,6 +64,7 @@ class _Mapping:
         self.lost: dict[str, int] = defaultdict(int)
         self.n_bad = 0
         self._frames: dict[int, list[int]] = {}
+        self._stacks: dict[tuple[int, int], int] = {}
         self._libs: dict[int, int] = {}
 
     def add(self) -> None:
@@ -184,14 +185,17 @@ class _Mapping:
         stay = -1
         if cut:
             locations, stay = kept(locations, cut)
-        stack, intern = -1, self.trace.stacks.intern
+        stack, known = -1, self._stacks
         for nth in range(len(locations) - 1, -1, -1):
             frames = self._frames.get(locations[nth])
             if frames is None:
                 self.n_bad += 1
                 continue
             for frame in frames if nth or stay < 0 else frames[:stay]:
-                stack = intern(prefix=stack, frame=frame)
+                found = known.get((stack, frame))
+                if found is None:
+                    found = known[stack, frame] = self.trace.stacks.intern(prefix=stack, frame=frame)
+                stack = found
         return stack
 
     def _name_locations(self) -> None:

@@ -84,7 +84,7 @@ class _Mapping:
             data, first, last = self._sampled(rows, scale, text_of(one.get("unit")))
             n_rows = len(rows.ts)
         process = self.profile.process(pid, title if pid is None else f"process {pid}", pid, first, last)
-        self.profile.add_thread(process, (found and found["name"]) or name, tid, data, n_rows)
+        self.profile.add_thread(process, (found and found["name"]) or name.removesuffix(' ""'), tid, data, n_rows)
 
     def _sampled(self, rows: _Rows, scale: int | None, unit: str) -> tuple[ThreadData, int, int]:
         amount, parts = whole_amounts(rows.amount * (scale or 1))
