@@ -10,6 +10,7 @@ from traceferry.common.errors import UsageError
 UNITS_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 LONGEST_NS = 1 << 63
 HZ = {"hz": 1, "khz": 1_000, "mhz": 1_000_000, "ghz": 1_000_000_000}
+SIZES = ("B", "kB", "MB", "GB", "TB")
 
 
 def parse_duration(text: str) -> int:
@@ -63,3 +64,11 @@ def format_duration(ns: int) -> str:
         if float(text) < 1000:
             return f"{text}{unit}"
     return f"{ns // UNITS_NS['s']}s"
+
+
+def format_size(n_bytes: float) -> str:
+    """Returns 3.95 MB: three digits, in powers of 1000."""
+    size, step = n_bytes, 0
+    while size >= 999.5 and step < len(SIZES) - 1:
+        size, step = size / 1000, step + 1
+    return f"{size:.0f} {SIZES[step]}" if step == 0 else f"{size:.3g} {SIZES[step]}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from traceferry.analysis.compare.amounts import Unit
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
-from traceferry.common.units import format_duration
+from traceferry.common.units import format_duration, format_size
 from traceferry.model.sums import limited
 
-SIZES = ("B", "kB", "MB", "GB", "TB")
 MINUS = "-"
 HEADS = ("change", "interval of 95 %", "difference", "base", "new", "verdict")
 
@@ -16,18 +15,10 @@ def amount(value: float, unit: Unit) -> str:
     if unit == "ns":
         return (MINUS if value < 0 else "") + format_duration(limited(round(abs(value))))
     if unit == "bytes":
-        return _size(value)
+        return (MINUS if value < 0 else "") + format_size(abs(value))
     if unit == "ratio":
         return f"{value:.3g}"
     return f"{value:.0f}" if abs(value - round(value)) < 1e-9 or abs(value) >= 1000 else f"{value:.1f}"
-
-
-def _size(value: float) -> str:
-    size, step = abs(value), 0
-    while size >= 999.5 and step < len(SIZES) - 1:
-        size, step = size / 1000, step + 1
-    digits = f"{size:.0f}" if step == 0 else f"{size:.3g}"
-    return f"{MINUS if value < 0 else ''}{digits} {SIZES[step]}"
 
 
 def percent(part: float) -> str:

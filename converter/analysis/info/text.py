@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from traceferry.common.shown_text import aligned, shown
-from traceferry.common.units import format_duration
+from traceferry.common.units import format_duration, format_size
 from traceferry.symbolication.short_names import short_names
 
 Json = dict[str, Any]
@@ -161,8 +161,13 @@ def _events(events: Json) -> list[str]:
     return _table("events", columns, events["recorded"]) + _table("ratios", ratios, events["ratios"])
 
 
+def _amount(value: int, unit: str) -> str:
+    formats = {"ns": format_duration, "bytes": format_size}
+    return formats.get(unit, str)(value)
+
+
 def _event_weight(event: Json) -> str:
-    return format_duration(event["weight"]) if event["unit"] == "ns" else str(event["weight"])
+    return _amount(event["weight"], event["unit"])
 
 
 def _event_name(event: Json) -> str:
@@ -200,7 +205,7 @@ def _weight(nth: int, of: Json) -> Column:
 
     def show(row: Json) -> str:
         amount = row["weights"][nth]["self"]
-        return "" if not amount else format_duration(amount) if of["unit"] == "ns" else str(amount)
+        return _amount(amount, of["unit"]) if amount else ""
 
     return of["event"], show
 
