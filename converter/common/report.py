@@ -16,7 +16,8 @@ Severity = Literal["info", "loss", "error"]
 
 class Kind(NamedTuple):
     """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged); advice:
-    what the user can do; of_output: the recording has it, but the output's format or viewer does not take it."""
+    what the user can do; of_output: the recording has it, but the output's format or viewer does not take it,
+    which is information."""
 
     severity: Severity
     title: str
@@ -50,7 +51,7 @@ KINDS: dict[str, Kind] = {
         "a forked child also writes its parent's buffers"),
     "fork_pid_unknown": Kind("info", "a forked child's process id is not in its file; an unused number is used instead",
         "the child recorded only into the buffer inherited from its parent"),
-    "merged_times": Kind("loss",
+    "merged_times": Kind("info",
         "a profile of many recordings holds their call trees: no events, counters or heaps, and no order in time",
         "each call path is one call or one sample that stands for all of it; -o FOLDER writes "
         "tables of the rest", of_output=True),
@@ -142,7 +143,7 @@ KINDS: dict[str, Kind] = {
     "no_samples": Kind("loss", "the recording has no samples: there is nothing to show"),
     "profile_of_samples": Kind("info", "the profile for compilers counts samples: no branches were recorded",
         "record branches where the processor can: perf record -b", of_output=True),
-    "profile_without_lines": Kind("loss", "code without lines is not in the profile for compilers (bytes)",
+    "profile_without_lines": Kind("info", "code without lines is not in the profile for compilers (bytes)",
         "compile with -g (clang: -gmlt -fdebug-info-for-profiling), and give the file with --symbols", of_output=True),
     "records_not_read": Kind("loss", "parts of the recording are not read", "perf script and perf report read them"),
     "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
@@ -290,14 +291,14 @@ KINDS: dict[str, Kind] = {
     "input_repeated": Kind("info", "an input given more than once is read once"),
     "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls"),
     # what an exporter cannot carry
-    "depth_cut": Kind("loss", "calls deeper than the viewer keeps were left out",
+    "depth_cut": Kind("info", "calls deeper than the viewer keeps were left out",
         "the other outputs keep every depth; --range narrows the recording", of_output=True),
-    "callstack_cut": Kind("loss", "stacks deeper than the viewer's limit lost frames in their middle",
+    "callstack_cut": Kind("info", "stacks deeper than the viewer's limit lost frames in their middle",
         "the other outputs keep every depth", of_output=True),
-    "weights_dropped": Kind("loss", "this output format has no sample weights: its call tree counts changes, not time",
+    "weights_dropped": Kind("info", "this output format has no sample weights: its call tree counts changes, not time",
         "use the processed Firefox format for exact times; the stack chart is exact in both", of_output=True),
-    "columns_dropped": Kind("loss", "this output format cannot carry everything in the recording", of_output=True),
-    "table_not_carried": Kind("loss", "this output format has no place for a table of the recording", of_output=True),
+    "columns_dropped": Kind("info", "this output format cannot carry everything in the recording", of_output=True),
+    "table_not_carried": Kind("info", "this output format has no place for a table of the recording", of_output=True),
     "counters_dropped": Kind("info", "counters that never change are not in the output",
         "info shows all", of_output=True),
     "sources_hidden": Kind("info",
@@ -308,8 +309,8 @@ KINDS: dict[str, Kind] = {
         "Perfetto stores only the kind of a root", of_output=True),
     "root_unknown": Kind("info", "objects that no recorded root keeps alive are shown as roots of an unknown kind",
         "the recorder does not report every root", of_output=True),
-    "output_too_large": Kind("loss", "the output is larger than the viewer can be expected to open", of_output=True),
-    "profile_not_embedded": Kind("loss", "the page does not hold the file for a viewer: it would be too large",
+    "output_too_large": Kind("info", "the output is larger than the viewer can be expected to open", of_output=True),
+    "profile_not_embedded": Kind("info", "the page does not hold the file for a viewer: it would be too large",
         "the command makes that file; --min-duration or --range make less of the recording", of_output=True),
     "page_narrowed": Kind("info", "small call paths are joined in the page's tree",
         "--range, --thread or --min-duration show more of a part; the files for the viewers hold "
@@ -318,7 +319,7 @@ KINDS: dict[str, Kind] = {
         "info has each; record fewer of them (-e) for a weight of each", of_output=True),
     "page_counters_cut": Kind("info", "the page lists fewer counters than there are",
         "info --json and the files for the viewers hold all", of_output=True),
-    "sums_saturated": Kind("loss", "sums beyond 64 bits are shown as 9223372036854775807, the largest number",
+    "sums_saturated": Kind("info", "sums beyond 64 bits are shown as 9223372036854775807, the largest number",
         "times or sizes of the recording are damaged", of_output=True),
 }  # fmt: skip
 

@@ -125,7 +125,7 @@ def millis_member(key: str, ns: Array) -> Member:
 
 @dataclass(frozen=True)
 class _Part:
-    """What an object's text has of a member: a text, then a value. need: the place, from this one on, of the part
+    """Holds what an object's text has of a member: a text, then a value. need: the place, from this one on, of the part
     whose value must be there; None: it always is."""
 
     text: bytes

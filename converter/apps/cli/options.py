@@ -34,6 +34,7 @@ HELP_WIDTH = 78
 SAMPLES = next(importer for importer in registry.IMPORTERS if importer.finds_symbols and not importer.viewer)
 RECORDING = SAMPLES.example
 PROGRAM = next(importer.example for importer in registry.IMPORTERS if "--symbols" in importer.example)
+NAMES_OF_ANYTHING = (".txt",)
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 Number = TypeVar("Number", int, float)
@@ -162,18 +163,19 @@ def _is_mere_folder(path: str) -> bool:
 
 def _recording_in(folder: str) -> str:
     """Returns the only file whose name is that of a recording: of samples before the jitted code that they need, and
-    before what viewers show, which may be this one's own output."""
+    before what is also an output, which may be this one's own, or a name of anything."""
     names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
     plain = {name: name.removesuffix(".gz").removesuffix(".zst") for name in names}
-    viewers = [suffix for importer in registry.IMPORTERS if importer.viewer for suffix in importer.suffixes]
-    suffixes = [suffix for importer in registry.IMPORTERS if not importer.viewer for suffix in importer.suffixes]
-    for wanted in (SAMPLES.suffixes, suffixes, viewers):
+    outputs = {suffix for exporter in registry.EXPORTERS for suffix in exporter.suffixes}
+    suffixes = [suffix for importer in registry.IMPORTERS for suffix in importer.suffixes]
+    recorded = [suffix for suffix in suffixes if suffix not in outputs and suffix not in NAMES_OF_ANYTHING]
+    for wanted in (SAMPLES.suffixes, recorded, suffixes):
         found = [name for name in names if plain[name].endswith(tuple(wanted))]
         if len(found) == 1:
             return os.path.join(folder, found[0])
         if found:
             raise UsageError(f"{folder}: a folder with {len(found)} recordings: name one of {', '.join(found[:5])}...")
-    raise UsageError(f"{folder}: a folder without a recording in it (none of {', '.join(suffixes + viewers)})")
+    raise UsageError(f"{folder}: a folder without a recording in it (none of {', '.join(suffixes)})")
 
 
 def _is_folder_of_sources(path: str) -> bool:
