@@ -32,6 +32,8 @@ NAMED = {
     "converter/apps/cli/options.py": {"perfetto"},
     "converter/apps/cli/query.py": {"perfetto"},
     "converter/trace_processor/engine.py": {"perfetto"},
+    "converter/trace_processor/file_access.py": {"perfetto"},
+    "converter/trace_processor/protocol.py": {"perfetto"},
     "converter/trace_processor/session.py": {"perfetto"},
     "converter/apps/cli/__init__.py": {"firefox", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},

@@ -307,8 +307,8 @@ def test_code_sizes_of_any_reader(
 
 # Of how many threads the latest stack is kept.
 CACHED = 64
-KERNEL, USER, GUEST = TOP - 128, TOP - 512, TOP - 2048
-ENTRIES = st.sampled_from([KERNEL, USER, GUEST, 0, 1, 2, 3, 4, 5])
+CONTEXT_OTHER, KERNEL, USER, GUEST = TOP - 32, TOP - 128, TOP - 512, TOP - 2048
+ENTRIES = st.sampled_from([KERNEL, USER, GUEST, CONTEXT_OTHER, 0, 1, 2, 3, 4, 5])
 
 
 class Sample(NamedTuple):
@@ -322,7 +322,7 @@ class Sample(NamedTuple):
 
 SAMPLES = st.lists(
     st.builds(
-        Sample, st.lists(ENTRIES, max_size=8), st.integers(2, 3), st.integers(0, 3), st.integers(0, 3),
+        Sample, st.lists(ENTRIES, max_size=8), st.integers(3, 4), st.integers(0, 3), st.integers(0, 4),
         st.sampled_from([-1, 7, 7 + CACHED]), st.integers(0, 5),
     ),
     max_size=12,
@@ -334,7 +334,7 @@ def keys_of(sample: Sample) -> list[tuple[int, int]]:
     keys, space, is_first = [], sample.space, True
     for entry in sample.chain:
         if entry > TOP - 4096:
-            space = {KERNEL: 0, USER: sample.space}.get(entry, 1)
+            space = {KERNEL: 0, USER: sample.space, GUEST: 2}.get(entry, 1)
             is_first = True
         elif entry:
             keys.append((space, entry if is_first else entry - 1))

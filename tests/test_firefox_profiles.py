@@ -419,8 +419,8 @@ def test_json_of_others_is_not_taken_for_a_profile(tmp_path: Path) -> None:
         path = written(content, tmp_path / "x.json")
         with pytest.raises(FormatError, match="unrecognised input format"):
             load_checked(path)
-    with pytest.raises(FormatError, match="JSON text with the members nodes, samples"):
-        load_checked(written({"nodes": [], "samples": []}, tmp_path / "x.cpuprofile"))
+    with pytest.raises(FormatError, match="JSON text with the members rows, samples"):
+        load_checked(written({"rows": [], "samples": []}, tmp_path / "x.json"))
 
 
 def test_members_in_any_order_are_found(tmp_path: Path) -> None:

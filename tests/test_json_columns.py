@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from conftest import examples
 from hypothesis import given
@@ -39,7 +40,7 @@ def plain(value: Any) -> Any:
 @examples(300)
 def test_numbers_are_those_of_a_parser(value: dict[str, Any], indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
-    assert plain(tables(text)) == json.loads(text)
+    assert plain(tables(text)) == orjson.loads(text)
 
 
 def test_lists_of_numbers_are_arrays() -> None:

@@ -134,7 +134,7 @@ class Demangler:
 
     def _enter(self, name: str, shown: str) -> None:
         """Keeps a result. shown: "" where there is none."""
-        if not shown or len(shown) > MAX_GROWTH * len(name):
+        if name and (not shown or len(shown) > MAX_GROWTH * len(name)):
             self.kept.append(name)
             shown = name
         self._shown[name] = shown

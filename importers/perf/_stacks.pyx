@@ -2,7 +2,7 @@
 
 A callchain lists instruction pointers, innermost first, and markers that say whose they are. The first pointer after a
 marker is exact; the others are return addresses, and what was called from is the byte before. A *key* is an address to
-look up and the space it is in: 0 is the kernel, 1 a guest or hypervisor, each process has one of its own.
+look up and the space it is in: 0 is the kernel, 1 a hypervisor, 2 a guest, each process has one of its own.
 
 Samples of a thread that follow one another have much of their stacks in common, from the root on: both functions keep
 the latest stack of some threads, and begin where a sample's differs.
