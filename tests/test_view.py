@@ -81,22 +81,33 @@ def test_perfetto_loads_from_the_only_port_that_it_may(recording: Path, tmp_path
         assert answer.body == (tmp_path / "app.pftrace").read_bytes()
 
 
-def test_where_the_port_is_taken_a_page_hands_the_trace_over(recording: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def taken_port() -> Iterator[None]:
+    """Port 9001 taken by this process; another test that has it just now is waited for."""
+    until = time.monotonic() + 60
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            taken.bind(("127.0.0.1", 9001))
-        except OSError:
-            pass  # by another program
-        else:
-            taken.listen()
-        with View(recording, "--in", "perfetto", folder=tmp_path) as view:
-            said = view.tells("port 9001 is taken")
-            assert "ui.perfetto.dev loads from no other port" in said
-            if Path("/proc/net/tcp").exists() and taken.getsockname()[1] == 9001:
-                assert f"by {Path('/proc/self/comm').read_text().strip()} (process {os.getpid()})" in said
-            assert view.address.startswith("http://127.0.0.1:")
-            assert view.address.endswith("/")
+        while True:
+            try:
+                taken.bind(("127.0.0.1", 9001))
+                break
+            except OSError:
+                if time.monotonic() > until:
+                    pytest.skip("port 9001 is taken by another program")
+                time.sleep(0.1)
+        taken.listen()
+        yield
+
+
+@pytest.mark.usefixtures("taken_port")
+def test_where_the_port_is_taken_a_page_hands_the_trace_over(recording: Path, tmp_path: Path) -> None:
+    with View(recording, "--in", "perfetto", folder=tmp_path) as view:
+        said = view.tells("port 9001 is taken")
+        assert "ui.perfetto.dev loads from no other port" in said
+        if Path("/proc/net/tcp").exists():
+            assert f"by {Path('/proc/self/comm').read_text().strip()} (process {os.getpid()})" in said
+        assert view.address.startswith("http://127.0.0.1:")
+        assert view.address.endswith("/")
 
 
 def test_both_traces_are_served_whatever_is_opened(view: View) -> None:
