@@ -274,6 +274,13 @@ def test_measured_waits() -> None:
     assert in_ms(trace, B) == [("runs", 1), ("waits", 56, "S"), ("woken", 60, "S", A), ("runs", 60)]
 
 
+def test_a_thread_that_never_waited_where_others_did() -> None:
+    trace = Measured().tell("blocked", 40, A, 30, B).tell("runtime", 50, B, 3, B).read()
+    assert in_ms(trace, A)[-3:-1] == [("waits", 10, "D"), ("woken", 40, "D", B)]
+    other = next(thread for _, thread in trace.threads if thread.tid == B)
+    assert len(other.load(trace).scheduling) == 0
+
+
 def test_measured_runs() -> None:
     """Between them a thread was off, and stood where the run before ended."""
     told = Measured().tell("runtime", 4, A, 3, A).tell("runtime", 8, A, 4, A).tell("runtime", 30, A, 2, B)

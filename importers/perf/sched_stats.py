@@ -52,7 +52,9 @@ def times_off(recording: Recording, events: list[tuple[Event, Array]], here: Nam
     waits, tid = reason >= 0, here(tid)
     for thread, rows in rows_by_key(tid).items():
         told = rows[waits[rows]]
-        # Where waits are measured, gaps between runs say nothing more.
+        # Where waits are measured, gaps between runs say nothing more, also of a thread that never waited.
+        if waits.any() and not len(told):
+            continue
         if waits.any():
             off = _joined(begin[told], end[told], reason[told], row[told])
         else:
