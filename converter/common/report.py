@@ -127,7 +127,8 @@ KINDS: dict[str, Kind] = {
         "not all kernels record what wakes an idle processor: perf record --switch-events, or -e "
         "sched:sched_stat_runtime beside the others, tells of all"),
     "stacks_guessed": Kind("info", "waits without a stack have that of the thread's sample before, as was asked for"),
-    "switches_left_out": Kind("loss", "context switches were left out: their event was sampled with a frequency",
+    "switches_left_out": Kind("loss", "context switches were left out, since their event was sampled with a frequency: "
+        "what is shown as one time on a CPU, or as one wait, may be several",
         "record without -F: perf record -e cpu-clock -e sched:sched_switch,sched:sched_waking"),
     "interval_incomplete": Kind("info",
         "events that begin or end something lack the other half: the last begins last to the end of their threads"),
