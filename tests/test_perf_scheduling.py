@@ -15,6 +15,8 @@ from builders.perf_data import PerfData
 from recordings import SHARED
 from support import load_checked
 
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.info.text import as_text
 from traceferry.files.source import Source
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, Table, Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext, LoadOptions
@@ -301,6 +303,29 @@ def test_measured_runs_tell_when_a_thread_went_on() -> None:
     recorded.data.sample(PID, A, START + 60 * MS, LIB, [LIB], event=4, fields=fields)
     trace = recorded.switch(60 * MS, A, DISK, 99).switch(70 * MS, B, SLEEP, 99).read()
     assert in_ms(trace, A)[-3:] == [("waits", 10, "S"), ("runs", 58), ("waits", 60, "D")]
+
+
+# ---------------------------------------------------------------- as text
+
+LIBC, APP = 0x7F00_0000, 0x80_0000
+
+
+def where_waits(*chain: int) -> list[str]:
+    """The lines of `traceferry info` for a wait with this call chain, as far as they tell where it was."""
+    recorded = Recorded()
+    recorded.data.mmap2(PID, PID, LIBC, 0x1000, 0, "/usr/lib/libq.so", ts=0)
+    recorded.data.mmap2(PID, PID, APP, 0x1000, 0, "/home/me/app", ts=0)
+    fields = {"prev_pid": A, "prev_state": SLEEP, "next_pid": B}
+    recorded.data.sample(PID, A, START + 10, chain[0], list(chain), event=1, cpu=0, fields=fields)
+    trace = recorded.switch(90, B, SLEEP, A).read()
+    lines = as_text(summarize(trace)).splitlines()
+    return [line.split("  ")[-1] for line in lines if f"worker-{A}" in line and " sleeping " in line]
+
+
+def test_waits_are_shown_by_what_the_program_called() -> None:
+    libc = [LIBC + n for n in range(1, 9)]
+    assert where_waits(*libc, APP + 1, APP + 2) == ["libq.so+0x1 < libq.so+0x7 < app+0x0 < app+0x1"]
+    assert where_waits(*libc) == ["libq.so+0x1 < libq.so+0x1 < libq.so+0x2 < libq.so+0x3 < libq.so+0x4"]
 
 
 # ---------------------------------------------------------------- guessed stacks

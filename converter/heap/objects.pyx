@@ -124,6 +124,7 @@ cdef class ObjectTracker:
         self.moves_recorded = moves_recorded
         self.died = np.full(most, -1, np.int32)
         self.last_major = self.nursery_first = self.nursery_last = -1
+        self.table = np.zeros(0, SLOT)
         self.use_slots(FIRST_SLOTS, 0, 0)
 
     # ------------------------------------------------------------ slots

@@ -20,7 +20,7 @@ WRAPPER = "(wrapper "
 ADDRESSES_FROM = 1 << 32
 # Functions of the kernel in which every thread leaves its processor.
 SCHEDULER = re.compile(r"_*(?:preempt_)?schedule(?:_\w+)?|io_schedule(?:_\w+)?|finish_task_switch.*")
-KERNEL_SHOWN, USER_SHOWN = 2, 4
+KERNEL_SHOWN, USER_SHOWN = 2, 5
 # Columns of events, and of ratios, in the table of functions.
 EVENTS_SHOWN = 6
 
@@ -119,8 +119,13 @@ def _scheduling(scheduling: Json | None, shorts: Shorts) -> list[str]:
 
     def where(row: Json) -> str:
         # What all switches have in common says nothing.
-        kernel, user = row["stack"][: row["kernel_frames"]], row["stack"][row["kernel_frames"] :]
-        names = [name for name in kernel if not SCHEDULER.fullmatch(name)][:KERNEL_SHOWN] + user[:USER_SHOWN]
+        stack, n_kernel, n_machine = row["stack"], row["kernel_frames"], row["machine_frames"]
+        user = stack[n_kernel:]
+        # Of the libraries between the kernel and the program, the system call and what the program calls say most.
+        if n_kernel + 2 < n_machine < len(stack):
+            user = [user[0], *stack[n_machine - 1 :]]
+        kernel = [name for name in stack[:n_kernel] if not SCHEDULER.fullmatch(name)]
+        names = kernel[:KERNEL_SHOWN] + user[:USER_SHOWN]
         return " < ".join(shorts.get(name, name) for name in names) or "unknown"
 
     def waker(row: Json) -> str:

@@ -8,10 +8,12 @@ import numpy as np
 
 from traceferry.analysis.totals.waits import WaitTotals
 from traceferry.model import Trace, sums
-from traceferry.model.categories import KERNEL
+from traceferry.model.categories import KERNEL, OTHER, RUNTIME, SYSTEM
 from traceferry.timeline.off_cpu import why
 
 Json = dict[str, Any]
+# What a program did not write itself, and what nothing is known of.
+MACHINE = (KERNEL, SYSTEM, RUNTIME, OTHER)
 
 
 def waits_json(trace: Trace, totals: WaitTotals, top: int) -> Json | None:
@@ -88,14 +90,20 @@ class _Paths:
 
 
 def _functions(trace: Trace, stack: int) -> Json:
-    """Returns the functions of a stack, the leaf first, and how many of them are the kernel's."""
+    """Returns the functions of a stack, the leaf first; how many of them are the kernel's; and how many stand in front
+    of the first one of the program's own, not of the kernel, a library of the system or a runtime."""
     prefix, frame = trace.stacks["prefix"], trace.stacks["frame"]
     func, category = trace.frames["func"], trace.frames["category"]
-    names, n_kernel = [], 0
+    names: list[str] = []
+    n_kernel, n_machine = 0, None
     while stack >= 0:
         leaf = int(frame[stack])
+        known = trace.strings[int(trace.categories["name"][category[leaf]])] if category[leaf] >= 0 else OTHER
+        # The leaf's category may be why the thread was off.
+        if names and known not in MACHINE and n_machine is None:
+            n_machine = len(names)
         names.append(trace.func_name(int(func[leaf])))
-        if category[leaf] >= 0 and trace.strings[int(trace.categories["name"][category[leaf]])] == KERNEL:
+        if known == KERNEL:
             n_kernel = len(names)
         stack = int(prefix[stack])
-    return {"stack": names, "kernel_frames": n_kernel}
+    return {"stack": names, "kernel_frames": n_kernel, "machine_frames": len(names) if n_machine is None else n_machine}
