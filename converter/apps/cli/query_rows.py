@@ -104,10 +104,14 @@ def _chunks(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Returns names of which no two are equal: the second `a` is `a_1`."""
-    found: dict[str, None] = {}
-    for name in names:
-        left = (f"{name}_{nth}" for nth in range(1, len(names) + 1))
-        found[name if name not in found else next(one for one in left if one not in found and one not in names)] = None
+    taken, found = set(names), dict.fromkeys(names[:1])
+    number: dict[str, int] = {}
+    for name in names[1:]:
+        one = name
+        while one in found or (one is not name and one in taken):
+            number[name] = number.get(name, 0) + 1
+            one = f"{name}_{number[name]}"
+        found[one] = None
     return list(found)
 
 
