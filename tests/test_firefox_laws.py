@@ -12,8 +12,8 @@ from conftest import REPO
 from support import calls_of, load_checked
 
 import traceferry
-from traceferry.model import LEAVE, RUNNING, Trace
-from traceferry.timeline.off_cpu import until_next, why
+from traceferry.model import LEAVE, RUNNING, UNKNOWN, Trace
+from traceferry.timeline.off_cpu import ENDED, until_next, why
 
 CAPTURES = REPO.parent / "shared" / "captures"
 FIXTURES = [
@@ -125,13 +125,24 @@ def arguments(trace: Trace, data: Any, start: int) -> Counter[Any]:
 def scheduling(trace: Trace, data: Any, end_ts: int, start: int) -> list[Any]:
     """The times off the processors, and on them: one after the other on any is one."""
     table, found = data.scheduling, []
-    columns = (table[name].tolist() for name in ("ts", "state", "reason", "waker"))
-    for ts, state, reason, waker, dur in zip(*columns, until_next(table, end_ts).tolist(), strict=True):
-        row = (ts - start, dur, why(state, trace.strings[reason]), waker)
+    columns = (table[name].tolist() for name in ("ts", "state", "reason", "waker", "stack"))
+    for ts, state, reason, waker, stack, dur in zip(*columns, until_next(table, end_ts).tolist(), strict=True):
+        # Threads that have ended have no samples of time off the processors, in which profiles have the stacks.
+        is_shown = dur > 0 and state not in (RUNNING, UNKNOWN) and trace.strings[reason] not in ENDED
+        row = (ts - start, dur, why(state, trace.strings[reason]), waker, functions(trace, stack) if is_shown else [])
         if state == RUNNING and found and found[-1][2] == row[2]:
-            row = (found[-1][0], found.pop()[1] + dur, row[2], waker)
+            row = (found[-1][0], found.pop()[1] + dur, row[2], waker, [])
         if dur or state != RUNNING:
             found.append(row)
+    return found
+
+
+def functions(trace: Trace, stack: int) -> list[str]:
+    """The functions of a stack, the leaf first."""
+    found = []
+    while stack >= 0:
+        found.append(trace.func_name(int(trace.frames["func"][trace.stacks["frame"][stack]])))
+        stack = int(trace.stacks["prefix"][stack])
     return found
 
 
