@@ -533,6 +533,21 @@ def test_our_own_profiles_come_back_from_both_containers(name: str, suffix: str,
     assert contents(load_checked(tmp_path / f"again.{suffix}")) == contents(trace)
 
 
+def test_a_call_marker_without_arguments_has_none(tmp_path: Path) -> None:
+    root = profile(60, 3, importedFrom="traceferry")
+    call = [{"key": "function", "format": "string"}, {"key": "arg0", "format": "string"}]
+    root["meta"] |= {
+        "extra": [{"label": "traceferry", "entries": [{"label": "version", "value": "1"}]}],
+        "markerSchema": [{"name": "Call", "display": [], "fields": call, "traceferry": {"kind": "call"}}],
+    }
+    thread = root["threads"][0]
+    thread["samples"] |= {"time": [0, 1, 2, 3], "weight": [1, 1, 1, 1], "weightType": "tracing-ms"}
+    thread["markers"] |= {"startTime": [0, 1], "endTime": [1, 2], "phase": [1, 1], "name": [0, 0], "category": [0, 0],
+                          "data": [{"type": "Call", "function": "main"}] * 2, "length": 2}  # fmt: skip
+    trace = loaded(root, tmp_path)
+    assert [len(one.load(trace).arguments) for _, one in trace.threads] == [0] * len(trace.threads)
+
+
 def contents(trace: Trace) -> dict[Any, Any]:
     """By thread: lifetime, samples by call path, time in functions, allocations."""
     found: dict[Any, Any] = {}
