@@ -20,6 +20,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.apps.cli import main
 from traceferry.apps.cli.query import _statements
 from traceferry.common.errors import FormatError, UsageError
+from traceferry.model import Trace
 from traceferry.trace_processor import engine
 from traceferry.trace_processor.engine import VARIABLE, find_engine
 
@@ -46,11 +47,36 @@ RECORDINGS = [
 def functions_of_info(recording: Path) -> dict[str, list[int]]:
     """Functions of one name are one row here. A group of addresses has another name than each of them."""
     wanted: dict[str, list[int]] = {}
-    for row in summarize(traceferry.load(recording), top=1 << 30)["functions"]["top"]:
+    trace = traceferry.load(recording)
+    top = summarize(trace, top=1 << 30)["functions"]["top"]
+    times = {} if any(row["calls"] for row in top) else times_of_samples(trace)
+    for row in top:
         if "without a name)" not in row["name"]:
             counts = wanted.setdefault(row["name"], [0] * len(COUNTS))
-            wanted[row["name"]] = [a + row[name] for a, name in zip(counts, COUNTS, strict=True)]
+            own = dict(zip(("self_ns", "total_ns"), times.get(row["name"], ()), strict=False))
+            if own:
+                counts[1:3] = 0, 0
+            wanted[row["name"]] = [a + (row | own)[name] for a, name in zip(counts, COUNTS, strict=True)]
     return wanted
+
+
+def times_of_samples(trace: Trace) -> dict[str, list[int]]:
+    """What the samples of the first event weigh by function, in itself and with callees, where they weigh ns."""
+    found: dict[str, list[int]] = {}
+    for _, thread in trace.threads if trace.events and trace.events[0].unit == "ns" else ():
+        data = thread.load(trace)
+        stacks, frames = data.trace.stacks, data.trace.frames
+        pairs = zip(data.samples["stack"].tolist(), data.samples["weight"].tolist(), strict=True)
+        for stack, weight in pairs if not thread.sample_unit else ():
+            path = []
+            while stack >= 0:
+                path.append(data.trace.func_name(int(frames["func"][stacks["frame"][stack]])))
+                stack = int(stacks["prefix"][stack])
+            for name in set(path):
+                times = found.setdefault(name, [0, 0])
+                times[0] += weight * (name == path[0])
+                times[1] += weight
+    return found
 
 
 def compare_functions(query: Run, recording: Path) -> None:

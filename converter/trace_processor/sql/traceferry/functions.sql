@@ -96,11 +96,15 @@ SELECT
 FROM traceferry_calls s
 GROUP BY s.function;
 
--- Functions that were called or sampled, of any event. Samples are of the first event, where time goes.
+-- Functions that were called or sampled, of any event. Samples are of the first event, where time goes: without calls,
+-- the ns that they weigh are the functions' time.
 CREATE PERFETTO VIEW traceferry_functions AS
 WITH
   sampled AS (
-    SELECT function, samples, total_samples FROM traceferry_samples
+    SELECT function, samples, total_samples,
+      iif(unit = 'ns' AND NOT EXISTS (SELECT 1 FROM traceferry_calls), weight, 0) AS self_ns,
+      iif(unit = 'ns' AND NOT EXISTS (SELECT 1 FROM traceferry_calls), total_weight, 0) AS total_ns
+    FROM traceferry_samples
     WHERE event = (SELECT str_value FROM metadata WHERE name = 'trace_attribute.sampled_event')
   ),
   names AS (
@@ -111,8 +115,8 @@ WITH
 SELECT
   n.function AS function,
   coalesce(c.calls, 0) AS calls,
-  coalesce(c.total_ns, 0) AS total_ns,
-  coalesce(c.self_ns, 0) AS self_ns,
+  coalesce(c.total_ns, s.total_ns, 0) AS total_ns,
+  coalesce(c.self_ns, s.self_ns, 0) AS self_ns,
   coalesce(s.samples, 0) AS samples,
   coalesce(s.total_samples, 0) AS total_samples
 FROM names n
