@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import zstandard
 from recordings import SHARED
+from test_perf_scheduling import LIB, PID, SLEEP, A, B, Recorded
+from test_perf_scheduling import START as SCHED_START
 
 import traceferry
 from traceferry.analysis.info.summary import summarize
@@ -239,6 +241,26 @@ def test_chrome_json(value: Any, tmp_path: Path) -> None:
     assert marked == [("load", 90_000), ("tick", 0)]
     counters = [(c.name, c.values["value"].tolist()) for p in trace.processes for c in p.counters]
     assert [(name.split()[0], values) for name, values in counters] == [("memory", [12.0])]
+
+
+def test_waits_come_back(tmp_path: Path) -> None:
+    """With their stacks; a clock stays the first event, though more samples are of time off the processors."""
+    recorded = Recorded()
+    recorded.data.sample(PID, A, SCHED_START + 2, LIB + 1, [LIB + 1])
+    for at in range(10, 60, 10):
+        recorded.switch(at, A, SLEEP, B).switch(at + 5, B, SLEEP, A)
+    (tmp_path / "perf.data").write_bytes(recorded.switch(70, A, SLEEP, B).data.bytes())
+    trace = traceferry.load(tmp_path / "perf.data")
+    traceferry.save(trace, tmp_path / "x.pftrace")
+    again = traceferry.load(tmp_path / "x.pftrace")
+    names = [event.name for event in trace.events]
+    assert (names[0], names[-1]) == ("cpu-clock", "off-CPU")
+    assert {event.name: event.kind for event in again.events}["off-CPU"] == "off-cpu"
+    assert (again.events[0].name, again.events[-1].name) == ("cpu-clock", "off-CPU")
+    waits, wanted = (summarize(one)["scheduling"]["longest"] for one in (again, trace))
+    columns = ("start_ns", "tid", "why", "stack")
+    got, expected = ([[row[c] for c in columns] for row in rows if row["stack"]] for rows in (waits, wanted))
+    assert got == expected != []
 
 
 def test_what_is_no_trace() -> None:

@@ -32,6 +32,8 @@ REASONS = {
     "T": "stopped", "t": "traced", "X": "dead", "Z": "a zombie", "P": "parked", "I": "idle",
 }  # fmt: skip
 ENDED = ("X", "Z")
+# How far the times of a wait in two tables of a file may be apart.
+ROUNDED_NS = 1
 _OF_STATE = {PREEMPTED: PREEMPTION, RUNNABLE: RUNNABILITY}
 _OF_REASON = {"S": SLEEPING, "I": SLEEPING, "D": DISK}
 _WORDS = {PREEMPTED: "preempted", RUNNABLE: "woken, waits for a CPU", UNKNOWN: "unknown", RUNNING: "on a CPU"}
@@ -121,6 +123,25 @@ def guessed(trace: TraceBuilder, stack: Array) -> Array:
         for one in reversed(missing):
             found[one] = trace.stacks.intern(prefix=found[int(prefix[one])], frame=int(frame[one]))
     return np.array([found[key] if key >= 0 else -1 for key in keys.tolist()], np.int32)[nth]
+
+
+def with_stacks(trace: TraceBuilder, scheduling: Table, off: Table) -> Table:
+    """Returns SCHEDULING with the stacks of the samples of time off the processors, of which each row has one."""
+    order = np.argsort(off["ts"], kind="stable")
+    ts, stack = off["ts"][order], off["stack"][order]
+    frame = trace.stacks["frame"][np.maximum(stack, 0)]
+    none = {row for row, name in enumerate(trace.funcs["name"].tolist()) if trace.strings[name] == NO_STACK}
+    known = (stack >= 0) & ~np.isin(trace.frames["func"][frame], list(none))
+    ts, stack = ts[known], stack[known]
+    wanted = scheduling["ts"]
+    # Times of markers and of samples are rounded apart from each other.
+    nth = np.minimum(np.searchsorted(ts, wanted - ROUNDED_NS), max(len(ts) - 1, 0))
+    is_off = (scheduling["state"] != RUNNING) & (scheduling["state"] != UNKNOWN)
+    if len(ts):
+        is_off &= np.abs(ts[nth] - wanted) <= ROUNDED_NS
+        found = np.where(is_off, stack[nth], -1).astype(np.int32)
+        return scheduling.replaced(stack=found)
+    return scheduling
 
 
 def off_cpu_event(trace: Trace) -> int:

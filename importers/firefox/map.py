@@ -24,7 +24,7 @@ from traceferry.importers.firefox.tables import Addresses, Facts, RowMemo, Stack
 from traceferry.importers.firefox.threads import Numbers, is_main, number_of
 from traceferry.importers.firefox.times import Times, join_clock
 from traceferry.reading import ImportContext
-from traceferry.timeline.off_cpu import off_cpu_event
+from traceferry.timeline.off_cpu import off_cpu_event, with_stacks
 from traceferry.timeline.stacks import StackTable
 
 Members = dict[str, Any]
@@ -394,7 +394,7 @@ class _Profile:
             row = off_cpu_event(trace)
             waits = data.samples if row == 0 else data.other_samples.get(row)
             if waits is not None and len(waits):
-                data.scheduling = ours.with_stacks(trace, data.scheduling, waits)
+                data.scheduling = with_stacks(trace, data.scheduling, waits)
         is_call = ours.of_kind(rows, kinds, ours.CALL)
         if is_call.any():
             called = ours.chosen(rows, is_call)

@@ -30,7 +30,6 @@ from traceferry.model import (
     TraceBuilder,
 )
 from traceferry.model.trace import EventKind
-from traceferry.timeline.off_cpu import NO_STACK
 
 CALL, STATE, OFF_CPU = "call", "state", "scheduling"
 # Rows of samples whose weights are in the unit of their event.
@@ -40,7 +39,6 @@ POSITIONAL = re.compile(r"arg([0-9]{1,3})")
 LAST_POSITION = 15  # whose field has all arguments from there on
 THREAD_NUMBER = re.compile(r"thread ([0-9]{1,15})|.*\(([0-9]{1,15})\)", re.DOTALL)
 MAX_INTEGER = 1 << 62
-ROUNDED_NS = 1
 KINDS: dict[Any, EventKind] = {kind: kind for kind in get_args(EventKind)}
 
 Members = dict[str, Any]
@@ -237,25 +235,6 @@ def scheduling_of(
     columns = dict(zip(names, zip(*made, strict=True), strict=True))
     table = {name: np.array(column, SCHEDULING[name].numpy_dtype) for name, column in columns.items()}
     return Table(SCHEDULING, table | {"stack": np.full(len(made), -1, np.int32)})
-
-
-def with_stacks(trace: TraceBuilder, scheduling: Table, off: Table) -> Table:
-    """Returns SCHEDULING with the stacks of the samples of time off the processors, of which each row has one."""
-    order = np.argsort(off["ts"], kind="stable")
-    ts, stack = off["ts"][order], off["stack"][order]
-    frame = trace.stacks["frame"][np.maximum(stack, 0)]
-    none = {row for row, name in enumerate(trace.funcs["name"].tolist()) if trace.strings[name] == NO_STACK}
-    known = (stack >= 0) & ~np.isin(trace.frames["func"][frame], list(none))
-    ts, stack = ts[known], stack[known]
-    wanted = scheduling["ts"]
-    # Times of markers and of samples are rounded apart from each other.
-    nth = np.minimum(np.searchsorted(ts, wanted - ROUNDED_NS), max(len(ts) - 1, 0))
-    is_off = (scheduling["state"] != RUNNING) & (scheduling["state"] != UNKNOWN)
-    if len(ts):
-        is_off &= np.abs(ts[nth] - wanted) <= ROUNDED_NS
-        found = np.where(is_off, stack[nth], -1).astype(np.int32)
-        return scheduling.replaced(stack=found)
-    return scheduling
 
 
 def _codes(trace: TraceBuilder, schema: Schema) -> dict[str, tuple[int, int]]:

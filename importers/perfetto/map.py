@@ -45,6 +45,7 @@ from traceferry.model import (
     TraceBuilder,
     rows_by_key,
 )
+from traceferry.timeline import off_cpu
 
 # BuiltinClock of clock_snapshot.proto.
 REALTIME, MONOTONIC, MONOTONIC_RAW, BOOTTIME = 1, 3, 5, 6
@@ -244,22 +245,27 @@ class _Mapping:
                 self.loaders[thread].samples[row] = {name: column[mine[part]] for name, column in columns.items()}
 
     def _events(self, session: Array, ids: list[int], sources: list[str], units: list[str]) -> dict[int, int]:
-        """Returns the event of each session; the one with most samples comes first."""
+        """Returns the event of each session; clocks come first, then what has most samples, time off the processors
+        last."""
         counts = {number: int((session == number).sum()) for number in ids}
         numbers = self.tables["sessions"]["id"].numbers().tolist()
         facts = dict(zip(numbers, zip(sources, units, strict=True), strict=True))
         rows: dict[int, int] = {}
         keys = [event.key for event in self.trace.events]
-        for number in sorted(ids, key=lambda one: (-counts[one], one)):
-            name, unit = facts[number]
-            event = Event(
-                encodable(name) or "samples", UNITS.get(unit, "count"), kind="clock" if unit == "ns" else "other"
-            )
+        events = {number: self._event(*facts[number]) for number in ids}
+        places = ("clock", "other", off_cpu.EVENT.kind)
+        for number in sorted(ids, key=lambda one: (places.index(events[one].kind), -counts[one], one)):
+            event = events[number]
             if event.key not in keys:
                 keys.append(event.key)
                 self.trace.events.append(event)
             rows[number] = keys.index(event.key)
         return rows
+
+    def _event(self, name: str, unit: str) -> Event:
+        if self.is_ours and (name, unit) == (off_cpu.EVENT.name, off_cpu.EVENT.unit):
+            return off_cpu.EVENT
+        return Event(encodable(name) or "samples", UNITS.get(unit, "count"), kind="clock" if unit == "ns" else "other")
 
     def _add_scheduling(self) -> None:
         answer = self.tables["states"]
@@ -395,6 +401,9 @@ class _Loader:
             states=Table(STATES, {column.name: self.states[column.name] for column in STATES.columns}),
             markers=mapping.kinds.tables(self.marker_rows, mapping.flows, mapping.stack_of_slice),
         )
+        off = self.samples.get(off_cpu.off_cpu_event(trace))
+        if off is not None and len(data.scheduling):
+            data.scheduling = off_cpu.with_stacks(trace, data.scheduling, Table(SAMPLES, off))
         if len(self.logs):
             data.markers[LOG] = self.logs
         return data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import dropwhile
 from typing import Any
 
 from traceferry.common.shown_text import aligned, shown
@@ -119,12 +120,13 @@ def _scheduling(scheduling: Json | None, shorts: Shorts) -> list[str]:
 
     def where(row: Json) -> str:
         # What all switches have in common says nothing.
-        stack, n_kernel, n_machine = row["stack"], row["kernel_frames"], row["machine_frames"]
-        user = stack[n_kernel:]
+        stack = list(dropwhile(SCHEDULER.fullmatch, row["stack"])) or row["stack"]
+        n_left_out = len(row["stack"]) - len(stack)
+        n_kernel, n_machine = max(row["kernel_frames"] - n_left_out, 0), row["machine_frames"] - n_left_out
+        kernel, user = stack[:n_kernel], stack[n_kernel:]
         # Of the libraries between the kernel and the program, the system call and what the program calls say most.
         if n_kernel + 2 < n_machine < len(stack):
             user = [user[0], *stack[n_machine - 1 :]]
-        kernel = [name for name in stack[:n_kernel] if not SCHEDULER.fullmatch(name)]
         names = kernel[:KERNEL_SHOWN] + user[:USER_SHOWN]
         return " < ".join(shorts.get(name, name) for name in names) or "unknown"
 
