@@ -149,7 +149,7 @@ demo: $(VENV)/.kernels
 	@echo "                      Retained Memory, or a thread 'heap shot' for what keeps what alive"
 	@echo "  demo/leak.pftrace   likewise: in ui.perfetto.dev, unfold the process and click on a heap dump"
 
-# The picture of a page in README.md; needs chromium.
+# The picture of a page in the documents; needs chromium.
 picture: $(VENV)/.dev
 	$(BIN)/traceferry convert $(SAMPLES) -o build/java.html --quiet
 	$(BIN)/python tests/pages.py build/java.html docs/page.png

@@ -16,6 +16,7 @@ from traceferry.registry import EXPORTERS
 ROOT = Path(__file__).parents[1]
 FORMATS = (ROOT / "FORMATS.md").read_text()
 README = (ROOT / "README.md").read_text()
+READS_AND_WRITES = (ROOT / "docs" / "inputs-outputs.md").read_text()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -29,8 +30,13 @@ def test_no_kind_is_documented_that_is_not_declared() -> None:
 
 
 @pytest.mark.parametrize("suffix", [suffix for exporter in EXPORTERS for suffix in exporter.suffixes])
-def test_every_suffix_is_in_the_readme(suffix: str) -> None:
-    assert f"`{suffix}`" in README
+def test_every_suffix_is_documented(suffix: str) -> None:
+    assert f"`{suffix}`" in READS_AND_WRITES
+
+
+def test_the_readme_is_a_first_screen() -> None:
+    assert len(README.encode()) <= 8000
+    assert re.search("^## .*mlpd", README, re.M)
 
 
 def test_nothing_refers_to_what_a_clone_has_not() -> None:
@@ -73,3 +79,48 @@ def test_what_is_public_is_documented(name: str) -> None:
     assert documented == takes
     if inspect.isfunction(public) and inspect.signature(public).return_annotation != "None":
         assert {"Returns", "Raises"} <= sections.keys()
+
+
+# ---------------------------------------------------------------- links
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+FENCED = re.compile(r"^```.*?^```$|^ {4}[^\n]*$|`[^`\n]*`", re.M | re.S)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    found: dict[str, int] = {}
+    for heading in re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S), re.M
+    ):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        n = found.setdefault(slug, 0)
+        found[slug] += 1
+        if n:
+            found[f"{slug}-{n}"] = 1
+    return set(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = FENCED.sub("", page.read_text("utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match("https?:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        to = (page.parent / path).resolve() if path else page
+        assert to.is_file(), target
+        if anchor:
+            assert anchor in anchors_of(to), target
+
+
+def test_every_page_of_the_documentation_is_reached_from_its_first() -> None:
+    reached, pages = set(), [ROOT / "docs" / "index.md"]
+    while pages:
+        page = pages.pop()
+        if page in reached or not page.is_file() or page.suffix != ".md":
+            continue
+        reached.add(page)
+        pages += [(page.parent / to).resolve() for to in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8"))]
+    assert set(PAGES) - reached <= {ROOT / "README.md"}

@@ -650,7 +650,7 @@ def asked(query: str) -> list[list[Any]]:
     return list(json.loads(done.stdout))
 
 
-QUERIES = re.findall(r"```sql\n(.*?)```", (REPO / "README.md").read_text(), re.S)
+QUERIES = re.findall(r"```sql\n(.*?)```", (REPO / "docs" / "fleet.md").read_text(), re.S)
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=[text.splitlines()[0][:60] for text in QUERIES])

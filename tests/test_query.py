@@ -148,25 +148,25 @@ def test_markers_are_those_of_info(query: Run) -> None:
     assert {name: n for name, n in wanted.items() if n}.items() <= got.items()
 
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+SQL_PAGE = Path(__file__).resolve().parent.parent / "docs" / "sql.md"
 NAMED = {
     "perf.data": str(PERF), "app.xray --symbols app": f"{XRAY} --symbols {XRAY.parent / 'pool-pie.zst'}",
     "app.mlpd": str(HEAP),
 }  # fmt: skip
 
 
-def readmes_answer(query: Run, recording: str) -> list[dict[str, str]]:
-    """The rows that a query of README gives for a recording of ours."""
-    lines = README.read_text("utf-8").split("## SQL over any recording")[1].split("\n")
+def documented_answer(query: Run, recording: str) -> list[dict[str, str]]:
+    """The rows that a query of docs/sql.md gives for a recording of ours."""
+    lines = SQL_PAGE.read_text("utf-8").split("\n")
     (line,) = (line for line in lines if line.startswith(f"traceferry query {recording} "))
     rows: list[dict[str, str]] = query(*shlex.split(line.replace(recording, NAMED[recording], 1))[2:])
     assert len(rows) > 1
     return rows
 
 
-def test_readmes_query_of_samples(query: Run) -> None:
+def test_the_documented_query_of_samples(query: Run) -> None:
     of_name = {name: counts[COUNTS.index("samples")] for name, counts in functions_of_info(PERF).items()}
-    rows = {row["function"]: int(row["samples"]) for row in readmes_answer(query, "perf.data")}
+    rows = {row["function"]: int(row["samples"]) for row in documented_answer(query, "perf.data")}
     # A group of addresses without a name is one row of `info`.
     named = {name: n for name, n in rows.items() if name in of_name}
     assert len(named) > 5
@@ -174,18 +174,18 @@ def test_readmes_query_of_samples(query: Run) -> None:
     assert min(rows.values()) >= max(n for name, n in of_name.items() if name not in rows)
 
 
-def test_readmes_query_of_calls(query: Run) -> None:
+def test_the_documented_query_of_calls(query: Run) -> None:
     symbols = [str(XRAY.parent / "pool-pie.zst")]
     top = summarize(traceferry.load(XRAY, symbols=symbols), top=1 << 30)["functions"]["top"]
-    rows = readmes_answer(query, "app.xray --symbols app")
+    rows = documented_answer(query, "app.xray --symbols app")
     wanted = [(row["name"], row["calls"], row["self_ns"]) for row in top[: len(rows)]]
     assert [(row["function"], int(row["calls"]), int(row["self_ns"])) for row in rows] == wanted
 
 
-def test_readmes_query_of_allocations(query: Run) -> None:
+def test_the_documented_query_of_allocations(query: Run) -> None:
     classes = summarize(traceferry.load(HEAP), top=1 << 30)["allocations"]["classes"]
     live = {row["name"]: row["bytes"] - row["freed_bytes"] for row in classes}
-    rows = readmes_answer(query, "app.mlpd")
+    rows = documented_answer(query, "app.mlpd")
     assert [int(row["live"]) for row in rows] == sorted(live.values(), reverse=True)[: len(rows)]
     assert all(live[row["class"]] == int(row["live"]) for row in rows)
 
