@@ -32,12 +32,13 @@ CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 cl
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture test lint large bench bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture docs test lint large bench bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    convert real recordings: pages, and files for both viewers; say how to open them"
 	@echo "make picture renew the picture of a page in docs, with chromium"
+	@echo "make docs    the documentation as a site, build/site; opens from disk, its search where it is served"
 	@echo "make test    lint, types and tests; installs what they need into this folder"
 	@echo "make lint    linters, formats of scripts, and types only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
@@ -91,6 +92,11 @@ $(VENV)/.dev: $(VENV)/.kernels
 	@echo "installing what the tests need"
 	@$(call EXTRA,dev)
 	@$(PIP) install --no-deps dask-kubernetes # for the operator's schema alone
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.tools pyproject.toml
+	@echo "installing what makes the site"
+	@$(call EXTRA,docs)
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.dev
@@ -153,6 +159,10 @@ demo: $(VENV)/.kernels
 picture: $(VENV)/.dev
 	$(BIN)/traceferry convert $(SAMPLES) -o build/java.html --quiet
 	$(BIN)/python tests/pages.py build/java.html docs/page.png
+
+docs: $(VENV)/.docs $(TYPING)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site --bind 127.0.0.1"
 
 test: lint $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n auto --dist worksteal

@@ -39,6 +39,15 @@ def test_the_readme_is_a_first_screen() -> None:
     assert re.search("^## .*mlpd", README, re.M)
 
 
+def test_the_size_that_the_readme_names(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from traceferry.apps.cli import main
+
+    command, printed = re.search(r"`traceferry (symbols\s[^`]*)` prints `([^`]*)`", README).groups()
+    source, option, output = command.split()[1:]
+    assert main(["symbols", str(ROOT / source), option, str(tmp_path / output)]) == 0
+    assert printed in "".join(capfd.readouterr())
+
+
 def test_nothing_refers_to_what_a_clone_has_not() -> None:
     absent = re.compile(r"\bdesign\.md|\bspecs/|\bissue #?\d")
     folders = ("converter", "importers", "exporters", "tests", "benchmarks", "fuzz")
