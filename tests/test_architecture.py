@@ -35,6 +35,10 @@ NAMED = {
     "converter/trace_processor/file_access.py": {"perfetto"},
     "converter/trace_processor/protocol.py": {"perfetto"},
     "converter/trace_processor/session.py": {"perfetto"},
+    # The recorder's command has this name, too: advice tells what to type.
+    "converter/analysis/verdict/findings.py": {"perf"},
+    "converter/analysis/verdict/recorder.py": {"perf"},
+    "converter/analysis/verdict/runtimes.py": {"perf"},
     "converter/apps/cli/__init__.py": {"firefox", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},
     "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},

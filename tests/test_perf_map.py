@@ -1472,6 +1472,7 @@ def test_provenance() -> None:
     assert trace.attributes == {
         "recorder": "perf 6.1.192", "command": "perf record x", "hostname": "vm9", "os_release": "6.18",
         "arch": "x86_64", "cpu": "A CPU", "cpus": "2", "memory_bytes": "1048576", "events": "cpu-clock",
+        "call_graph": "fp",
     }  # fmt: skip
     assert [(i.path, i.format, i.version, i.producer) for i in trace.inputs] == [
         ("perf.data", "perf.data", "file", "perf 6.1.192")

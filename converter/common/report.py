@@ -482,6 +482,13 @@ class Report:
         """Returns the places of these kinds of issues."""
         return {where for kind, where in self._notes if kind in kinds}
 
+    def of_place(self, kind: str, begins: str) -> tuple[str, str]:
+        """Returns (detail, advice) of the first note of a kind whose place begins so; "" where there is none."""
+        for (of, where), (_, _, detail, advice) in self._notes.items():
+            if of == kind and where.startswith(begins):
+                return detail, KINDS[kind].advice if advice is None else advice
+        return "", ""
+
     def seal(self) -> None:
         """Reports that are based on this one begin with the issues of now."""
         if self._first is None:

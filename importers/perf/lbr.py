@@ -18,10 +18,10 @@ from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Recording, Samples
 from traceferry.importers.perf.spaces import Memory
 from traceferry.model import Array
+from traceferry.unwinding.endings import TRUNCATED
 
 # Samples whose branches are in memory at once.
 AT_ONCE = 1 << 15
-FULL = "(truncated stack)"
 # Processors record so many branches; where the recording does not tell, the most that a sample has is taken for it.
 USUAL_DEPTHS = (4, 8, 16, 32, 64)
 
@@ -43,7 +43,7 @@ def with_call_branches(
         rows, full = chosen[begin : begin + AT_ONCE], is_full[begin : begin + AT_ONCE]
         for mine, replacement in _replacements(samples, recording, rows):
             n_full += int(full[mine].sum())
-            ending = memory.ending(FULL) if keep_apart and full[mine].any() else 0
+            ending = memory.ending(TRUNCATED) if keep_apart and full[mine].any() else 0
             replacements.append(_under(replacement, full[mine], ending))
     report.note("lbr_full", n_full, where=where, detail=f"{most} calls")
     return with_chains(samples, replacements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -12,10 +13,12 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source, written_at
+from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import cgroup_of, page_sizes, with_levels
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
+from traceferry.importers.perf.layout import BRANCH_CALL_STACK
 from traceferry.importers.perf.map_files import MapFiles
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
@@ -144,7 +147,7 @@ def attributes(recording: Recording) -> dict[str, str]:
     features = recording.features
     found = {
         "recorder": _recorder(features),
-        "command": " ".join(features.cmdline),
+        "command": shlex.join(features.cmdline),
         "hostname": features.hostname,
         "os_release": features.os_release,
         "arch": features.arch,
@@ -152,9 +155,22 @@ def attributes(recording: Recording) -> dict[str, str]:
         "cpus": str(features.n_cpus_online or ""),
         "memory_bytes": str(features.total_mem or ""),
         "events": ", ".join(event.name for event in recording.events),
+        "call_graph": _call_graph(recording),
         **{f"simpleperf {key}": value for key, value in features.simpleperf.items() if key not in NOT_KEPT},
     }
     return {key: value for key, value in found.items() if value}
+
+
+def _call_graph(recording: Recording) -> str:
+    """Returns how stacks were recorded, as the option of perf record calls it: dwarf, lbr, fp, or none."""
+    recorded = [event for event in recording.events if not event.is_dummy]
+    if any(event.sample_type & SampleType.STACK_USER for event in recorded):
+        return "dwarf"
+    if any(event.attr.branch_sample_type & BRANCH_CALL_STACK for event in recorded):
+        return "lbr"
+    if any(event.sample_type & SampleType.CALLCHAIN for event in recorded):
+        return "fp"
+    return "none" if recorded else ""
 
 
 # ---------------------------------------------------------------- processes and threads

@@ -25,6 +25,7 @@ from traceferry.importers.perf.stream import WINDOW
 from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
 from traceferry.unwinding._unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder
+from traceferry.unwinding.endings import CONTRADICTION, NO_INFORMATION, TRUNCATED
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
@@ -46,9 +47,6 @@ MACHINES: dict[tuple[str, int], tuple[Machine, dict[int, int]]] = {
 
 # Samples that are unwound together, unless their dumps are longer than a window.
 AT_ONCE = 1 << 12
-TRUNCATED = "(truncated stack)"
-CONTRADICTION = "(contradictory unwind information)"
-NO_INFORMATION = "(no unwind information: {})"
 
 # What a user can do where the code is at hand, and tells nothing.
 OF_MEMORY = (

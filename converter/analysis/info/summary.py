@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -26,6 +26,7 @@ from traceferry.analysis.totals.sums_of_trace import (
     ranked,
     total_amounts,
 )  # fmt: skip
+from traceferry.analysis.verdict import verdict_of
 from traceferry.common.errors import UsageError
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
 from traceferry.model import Array, Counter, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
@@ -43,22 +44,27 @@ SORTS = {
 
 
 def summarize(
-    trace: Trace, top: int = TOP, progress: Callable[[int], None] = lambda _: None, sort: str = "self"
+    trace: Trace,
+    top: int = TOP,
+    progress: Callable[[int], None] = lambda _: None,
+    sort: str = "self",
+    inputs: Sequence[str] = (),
 ) -> Json:
     """The interface of `info --json`. Loads each thread and each heap snapshot once, one at a time, and goes through
     the pieces of their tables once.
 
-    top: the length of every ranked list; sort: how functions are ranked, a key of SORTS or the name of an event. calls
-    counts enters; a recursive function's total_ns counts its outermost activation only, and so do its total_samples.
+    top: the length of every ranked list; sort: how functions are ranked, a key of SORTS or the name of an event;
+    inputs: the files as the user named them, for commands. calls counts enters; a recursive function's total_ns counts
+    its outermost activation only, and so do its total_samples.
     Raises UsageError where no event has that name.
     """
     events = [event.name for event in trace.events]
     if sort not in (*SORTS, *events):
         raise UsageError(f"cannot sort by {sort!r}: {', '.join([*SORTS, *events])}")
-    return summary_of(collect(trace, progress=progress), top, sort)
+    return summary_of(collect(trace, progress=progress), top, sort, inputs)
 
 
-def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json:
+def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs: Sequence[str] = ()) -> Json:
     """Returns what `summarize` returns, of what was added up before. Loads each heap snapshot once."""
     trace = collected.trace
     processes = [
@@ -96,7 +102,8 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self") -> Json
         "sources": len(trace.sources),
     }
     sums.note_saturated(trace.report, summary, where="info")
-    return {**summary, "issues": [issue.as_json() for issue in trace.report]}
+    verdict = verdict_of(trace, collected.samples, inputs)
+    return {"verdict": verdict.as_json(), **summary, "issues": [issue.as_json() for issue in trace.report]}
 
 
 def _functions(collected: Collected, top: int, sort: str) -> list[Json]:

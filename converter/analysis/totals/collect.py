@@ -13,7 +13,7 @@ from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
 from traceferry.analysis.totals.trees import Trees
 from traceferry.analysis.totals.waits import WaitTotals
-from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
+from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.timeline.balance import CallTotals
 
 Json = dict[str, Any]
@@ -95,20 +95,11 @@ class Collected:
         table = None if latency is None else data.other_samples.get(latency)
         return None if table is None else table["weight"]
 
-    def _add_samples(self, samples: Table) -> int:
-        """Adds the samples of the first event. Returns how many they are."""
-        event = self.trace.sampling
-        if event is None or event.unit != "samples":
-            self.samples.add(samples["stack"])
-            return len(samples)
-        self.samples.add_weights(samples["stack"], event.n_samples(samples))
-        return sums.total(event.n_samples(samples))
-
     def add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
         """Adds a thread. Returns what it has."""
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
-        n_samples = self._add_samples(data.samples)
+        n_samples = self.samples.add_table(self.trace.sampling, data.samples)
         self.branches.add(data.branches)
         self.waits.add(process, thread, data)
         if self.details is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.rows import Rows, by_pair
 from traceferry.heap._allocations import tally
-from traceferry.model import Array, MarkerType, Table, Trace, TraceBuilder, sums
+from traceferry.model import Array, Event, MarkerType, Table, Trace, TraceBuilder, sums
 
 
 class SampleTotals:
@@ -34,6 +34,19 @@ class SampleTotals:
         totals = sums.total_by(stack[has], weight[has], n)
         totals[: len(self._of_stack)] = sums.plus(totals[: len(self._of_stack)], self._of_stack)
         self._of_stack = totals
+
+    def add_table(self, event: Event | None, samples: Table) -> int:
+        """Counts the samples of an event, None where none was recorded. Returns how many they are."""
+        if event is None or event.unit != "samples":
+            self.add(samples["stack"])
+            return len(samples)
+        n_samples = event.n_samples(samples)
+        self.add_weights(samples["stack"], n_samples)
+        return sums.total(n_samples)
+
+    def by_stack(self) -> tuple[TraceBuilder, Array]:
+        """Returns the trace that has the stacks, and how many samples each of its first stacks has: int64."""
+        return self._trace, self._of_stack
 
     def by_func(self, group: Array) -> tuple[Array, Array]:
         """Returns (own, total) of each func, int64. group: the func (int32) to which each counts."""

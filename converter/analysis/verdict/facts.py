@@ -1,0 +1,201 @@
+"""What the samples of a trace tell of how it was recorded: names that are missing, and stacks that end too early."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from traceferry.analysis.totals.nameless import ADDRESS, NAMELESS
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.model import Array, Trace, sums
+from traceferry.model.categories import KERNEL, LANGUAGE_COLORS, RUNTIME
+from traceferry.unwinding.endings import is_ending
+
+# Where threads begin: what a whole stack has as its outermost function, in C libraries, in Go, and in signal handlers.
+_STARTS = re.compile(
+    r"(?:_start(?:_c)?|main|__libc_start_\w+|__libc_init|_?_?(?:start_thread|clone3?|thread_start)|_dl_start\w*"
+    r"|runtime\.(?:goexit|rt0_go|mcall|systemstack|mstart|morestack)\w*(?:\.abi0)?|__restore_rt|__kernel_rt_sigreturn)"
+    r"(?:@\S+)?"
+)
+_LOADER = re.compile(r"ld-\S+\.so\S*|\[vdso\d*\]")
+UNKNOWN, KERNEL_GROUP = "[unknown]", "[kernel]"
+GENERATED = "[code in "
+SHORT = 2
+# kernel.perf_event_max_stack, by default.
+DEEPEST = 127
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Numbers of samples. nameless: those whose innermost function has no name, by what holds it (a library's name,
+    KERNEL_GROUP, UNKNOWN, "[code in MEMORY]"); generated: those in or below code that no file holds and nothing names,
+    by the runtime that runs them ("" is none); user: those with a frame outside of the kernel, and of these flat: those
+    with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end at an
+    unknown address; deepest: those that end where the kernel stops; endings: those under a frame that tells why the
+    stack is cut, by its name; runtimes: those with a frame of a runtime, by its file's name; languages: those with a
+    frame of a language that a runtime executes."""
+
+    samples: int
+    nameless: dict[str, int]
+    generated: dict[str, int]
+    user: int
+    flat: int
+    short: int
+    adrift: int
+    deepest: int
+    endings: dict[str, int]
+    runtimes: dict[str, int]
+    languages: int
+
+
+def facts_of(samples: SampleTotals) -> Facts:
+    """Returns the facts of what was counted. Goes through the stacks, not the samples."""
+    trace, of_stack = samples.by_stack()
+    return _Stacks(trace, of_stack).facts()
+
+
+class _Stacks:
+    """The stacks of a trace as a tree, with a row behind the last one that stands for none."""
+
+    def __init__(self, trace: Trace, of_stack: Array) -> None:
+        n = len(of_stack)
+        self._trace, self._of_stack = trace, of_stack
+        self._n = n
+        prefix = trace.stacks["prefix"][:n].astype(np.int64)
+        self._prefix = np.append(np.where(prefix < 0, n, prefix), n)
+        self._frame = trace.stacks["frame"][:n]
+        self._used = np.flatnonzero(of_stack > 0)
+
+    def facts(self) -> Facts:
+        used, n = self._used, self._n
+        is_kernel, is_inlined = self._is_kernel_frame[self._frame], self._trace.frames["inline_depth"][self._frame] > 0
+        root = self._roots()
+        named = self._names(root[used])
+        ends = np.array([is_ending(name) for name in named], bool)
+        is_apart = np.zeros(n + 1, bool)
+        is_apart[root[used[ends]]] = True
+        n_user = self._upwards(~is_kernel & ~is_inlined & ~is_apart[:n])[used]
+        n_frames = self._upwards(~is_inlined)[used]
+        is_user = n_user > 0
+        begins = np.array([_STARTS.fullmatch(name) is not None for name in named], bool) | self._in_loader(root[used])
+        is_adrift = np.array([name == UNKNOWN for name in named], bool)
+        cut = is_user & ~begins & ~ends
+        return Facts(
+            samples=self._sum(used),
+            nameless=self._nameless(),
+            generated=self._generated(),
+            user=self._sum(used[is_user]),
+            flat=self._sum(used[n_user == 1]),
+            short=self._sum(used[cut & (n_user <= SHORT)]),
+            adrift=self._sum(used[cut & (n_user > SHORT) & is_adrift]),
+            deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames >= DEEPEST)]),
+            endings=self._by_name([name for name, end in zip(named, ends, strict=True) if end], used[ends]),
+            runtimes=self._by_library(self._runtime),
+            languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
+        )
+
+    def _sum(self, rows: Array) -> int:
+        return sums.total(self._of_stack[rows])
+
+    def _by_name(self, names: list[str], rows: Array) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name, n in zip(names, self._of_stack[rows].tolist(), strict=True):
+            found[name] = found.get(name, 0) + n
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def _names(self, rows: Array) -> list[str]:
+        """Returns the names of the functions of stacks."""
+        trace = self._trace
+        func, place = np.unique(trace.frames["func"][self._frame[rows]], return_inverse=True)
+        names = [trace.func_name(one) for one in func.tolist()]
+        return [names[nth] for nth in place.reshape(-1).tolist()]
+
+    def _upwards(self, own: Array) -> Array:
+        """Returns how many of a stack's frames are so. own: bool, of each frame."""
+        counts, above = np.append(own.astype(np.int64), 0), self._prefix
+        while np.any(above != self._n):
+            counts, above = counts + counts[above], above[above]
+        return counts[: self._n]
+
+    def _nearest(self, own: Array) -> Array:
+        """Returns the value of the innermost frame of each stack that has one; -1 is none."""
+        values, above = np.append(own.astype(np.int64), -1), self._prefix
+        while np.any(above != self._n):
+            values, above = np.where(values >= 0, values, values[above]), above[above]
+        return values[: self._n]
+
+    def _roots(self) -> Array:
+        root, above = np.arange(self._n + 1), self._prefix
+        while np.any(above != self._n):
+            root, above = np.where(above != self._n, root[above], root), above[above]
+        return root[: self._n]
+
+    def _in_loader(self, rows: Array) -> Array:
+        """Returns whether stacks end in the dynamic loader, which has no caller, or in the vdso."""
+        trace = self._trace
+        lib, place = np.unique(trace.frames["lib"][self._frame[rows]], return_inverse=True)
+        names = [self._library_name(one) for one in lib.tolist()]
+        found = np.array([_LOADER.fullmatch(name) is not None for name in names], bool)
+        return found[place.reshape(-1)] if len(found) else np.zeros(len(rows), bool)
+
+    def _library_name(self, lib: int) -> str:
+        trace = self._trace
+        return trace.strings[int(trace.libs["name"][lib])] if lib >= 0 else ""
+
+    def _categories_called(self, wanted: set[str]) -> Array:
+        """Returns for each frame whether it is of one of these categories, or of a part of one."""
+        trace = self._trace
+        names = [trace.strings[name] for name in trace.categories["name"].tolist()]
+        parents = trace.categories["parent"].tolist()
+        is_wanted = [name in wanted or (parent >= 0 and names[parent] in wanted)
+                     for name, parent in zip(names, parents, strict=True)]  # fmt: skip
+        return np.array([*is_wanted, False], bool)[trace.frames["category"]]
+
+    @cached_property
+    def _is_kernel_frame(self) -> Array:
+        return self._categories_called({KERNEL})
+
+    @cached_property
+    def _is_language_frame(self) -> Array:
+        return self._categories_called(set(LANGUAGE_COLORS))
+
+    @cached_property
+    def _runtime(self) -> Array:
+        """Returns the innermost library of a runtime in each stack."""
+        lib = np.where(self._categories_called({RUNTIME}), self._trace.frames["lib"], -1)
+        return self._nearest(lib[self._frame])
+
+    def _by_library(self, lib: Array) -> dict[str, int]:
+        has = self._used[lib[self._used] >= 0]
+        return self._by_name([self._library_name(one) for one in lib[has].tolist()], has)
+
+    def _nameless(self) -> dict[str, int]:
+        """Returns the samples whose innermost function has no name, by what holds it."""
+        names = self._names(self._used)
+        is_nameless = {name: NAMELESS.fullmatch(name) is not None for name in dict.fromkeys(names)}
+        rows = [nth for nth, name in enumerate(names) if is_nameless[name]]
+        frames = self._frame[self._used[rows]]
+        libs, kernel = self._trace.frames["lib"][frames].tolist(), self._is_kernel_frame[frames].tolist()
+        groups = [
+            KERNEL_GROUP if is_kernel else self._library_name(lib) or _memory(names[row])
+            for row, lib, is_kernel in zip(rows, libs, kernel, strict=True)
+        ]
+        return self._by_name(groups, self._used[rows])
+
+    def _generated(self) -> dict[str, int]:
+        """Returns the samples with a frame of code that no file holds and nothing names, by the runtime below it."""
+        trace = self._trace
+        is_so = np.array([trace.strings[name].startswith(GENERATED) for name in trace.funcs["name"].tolist()], bool)
+        if not is_so.any():
+            return {}
+        has = self._used[self._upwards(is_so[trace.frames["func"][self._frame]])[self._used] > 0]
+        return self._by_name([self._library_name(lib) for lib in self._runtime[has].tolist()], has)
+
+
+def _memory(name: str) -> str:
+    """Returns what holds a function of no library: itself, or of an address what comes before it."""
+    found = ADDRESS.fullmatch(name)
+    return found[1] if found is not None else name

@@ -1,0 +1,377 @@
+"""What may be wrong with a recording: each finding with the share of the samples that it concerns, and with advice that
+can be followed, made of the recording's own command, runtime and files."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN, Facts, facts_of
+from traceferry.analysis.verdict.recorder import CALL_GRAPH, DWARF_MOST, Command, command_of
+from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime_of
+from traceferry.common.report import KINDS, Issue, Severity
+from traceferry.model import Trace
+from traceferry.model.categories import NATIVE
+from traceferry.unwinding.endings import TRUNCATED, unwound_file
+
+# Shares of the samples from which on a finding is worth a line.
+NAMES_FROM, STACKS_FROM, LOST_FROM, RUNTIME_FROM = 0.05, 0.2, 0.01, 0.3
+# Each library gets a line if it has this share of the samples.
+LIBRARY_FROM = 0.02
+# Kinds of issues that are told, or not, by the share of the samples that they concern.
+JUDGED = {
+    "names": ("names_missing", "names_partly_missing", "kernel_names_missing", "kernel_elsewhere", "code_unrecorded",
+              "not_symbolicated", "build_id_differs"),
+    "stacks": ("unwinding_truncated", "unwinding_no_information", "unwinding_contradiction", "lbr_full", "stack_cut",
+               "unwinding_not_done"),
+    "lost": ("lost_samples", "throttled"),
+}  # fmt: skip
+DEFAULT_DUMP = 8192
+BUFFER = "-m"
+DWARF = "dwarf,16384"
+PACK = "traceferry pack "
+
+
+class Advice(NamedTuple):
+    """Something that the user can do. kind: of the finding that it is for; text: a sentence without a full stop;
+    command: to type next, as a shell takes it, "" where there is none."""
+
+    kind: str
+    text: str
+    command: str = ""
+
+
+class Finding(NamedTuple):
+    """rank: of two, the one with the lower is told first; covers: the kinds of issues that it tells of."""
+
+    kind: str
+    rank: int
+    severity: Severity
+    headline: str
+    share: float | None
+    advice: tuple[Advice, ...] = ()
+    covers: tuple[str, ...] = ()
+
+
+class Case(NamedTuple):
+    """A recording as the findings see it. command: of perf, None where it is not known; inputs: as a shell takes them;
+    is_pack: whether a pack holds them; is_perf: whether perf recorded it; is_elsewhere: whether that was on another
+    machine."""
+
+    trace: Trace
+    facts: Facts
+    issues: dict[str, Issue]
+    command: Command | None
+    inputs: str
+    is_pack: bool
+    is_perf: bool
+    is_elsewhere: bool
+
+    @classmethod
+    def of(cls, trace: Trace, samples: SampleTotals, inputs: Sequence[str]) -> Case:
+        named, recorded = [name for name in inputs if name != "-"], [each.path for each in trace.inputs]
+        host = trace.attributes.get("hostname", "")
+        return cls(
+            trace,
+            facts_of(samples),
+            {issue.kind: issue for issue in trace.report},
+            command_of(trace.attributes.get("command", "")),
+            shlex.join(named or recorded) or "RECORDING",
+            any(PurePath(name).name not in recorded for name in named),
+            any(each.format == "perf.data" for each in trace.inputs),
+            bool(host) and host != platform.node(),
+        )
+
+    @property
+    def is_pipe(self) -> bool:
+        return any(each.format == "perf.data" and each.version == "pipe" for each in self.trace.inputs)
+
+    def share(self, n_samples: int) -> float:
+        return n_samples / self.facts.samples if self.facts.samples else 0.0
+
+    def record_with(self, options: Mapping[str, str | None]) -> str:
+        """Returns the recording's own command with these options, or how one with them begins."""
+        command = self.command or Command((), ("PROGRAM",))
+        return command.with_options(options).text
+
+    def read_with(self, options: str) -> str:
+        return f"traceferry {self.inputs} {options}"
+
+
+def findings(case: Case) -> Iterator[Finding]:
+    """Yields what is wrong with a recording, in any order."""
+    of_all: tuple[Callable[[Case], Finding | None], ...]
+    of_all = (_damaged, _no_samples, _clock, _names, _functions, _stacks, _no_stacks, _lost, _no_symbols)
+    found = [finding for find in of_all if (finding := find(case)) is not None]
+    yield from found
+    told = {kind for finding in found for kind in finding.covers} | {
+        kind for kinds in JUDGED.values() for kind in kinds
+    }
+    for kind, issue in case.issues.items():
+        if issue.severity != "info" and not KINDS[kind].of_output and kind not in told:
+            advice = (Advice(kind, issue.advice),) if issue.advice else ()
+            yield Finding(kind, 5, issue.severity, issue.title, None, advice, (kind,))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"
+
+
+# ---------------------------------------------------------------- the recording as a whole
+
+
+def _damaged(case: Case) -> Finding | None:
+    errors = [issue for issue in case.issues.values() if issue.severity == "error"]
+    if not errors:
+        return None
+    first = errors[0]
+    place = f" at offset {first.offset}" if first.offset is not None else ""
+    again = Advice(
+        "damaged", "what can be read is shown; record again for the rest", case.command.text if case.command else ""
+    )
+    return Finding("damaged", 0, "error", f"the file is damaged{place}: {first.title}", None, (again,),
+                   tuple(issue.kind for issue in errors))  # fmt: skip
+
+
+def _no_samples(case: Case) -> Finding | None:
+    issue = case.issues.get("no_samples")
+    if issue is None:
+        return None
+    advice = []
+    command = case.command
+    event = case.trace.sampling
+    if command is not None and event is not None and event.kind != "clock":
+        text = "the processor's clock counts on every machine, also on virtual ones"
+        advice.append(Advice("no_samples", text, command.with_options({"-e": "cpu-clock"}).text))
+    elif command is not None and command.value("-F") is None:
+        text = "sample a program that ends soon more often"
+        advice.append(Advice("no_samples", text, command.with_options({"-F": "20000"}).text))
+    if command is not None:
+        waits = {"-k": "CLOCK_MONOTONIC", "-g": None, "--switch-events": None, "-e": "sched:sched_switch,cpu-clock"}
+        text = "if it waits more than it runs, record where it waits"
+        advice.append(Advice("no_samples", text, command.without("-F").with_options(waits).text))
+    why = f": {issue.detail}" if issue.detail else ""
+    return Finding("no_samples", 1, "loss", f"the recording has no samples{why}", None, tuple(advice), ("no_samples",))
+
+
+def _clock(case: Case) -> Finding | None:
+    kinds = [kind for kind in ("clock_differs", "clock_unrelated") if kind in case.issues]
+    if not kinds:
+        return None
+    issue = case.issues[kinds[0]]
+    advice = Advice("clock", "record samples and code on one clock", case.record_with(CLOCK)) if case.is_perf else (
+        Advice("clock", issue.advice))  # fmt: skip
+    return Finding("clock", 2, "loss", issue.title, None, (advice,), tuple(kinds))
+
+
+def _lost(case: Case) -> Finding | None:
+    issue = case.issues.get("lost_samples")
+    if issue is None or not case.facts.samples:
+        return None
+    share = issue.count / (issue.count + case.facts.samples)
+    if share < LOST_FROM:
+        return None
+    used = case.command.value(BUFFER) if case.command is not None else None
+    larger = _twice(used) if used else "4M"
+    advice = Advice("lost", "a larger buffer loses less", case.record_with({BUFFER: larger}))
+    headline = f"{percent(share)} of the records were lost: record with {BUFFER} {larger}"
+    return Finding("lost", 3, "loss", headline, share, (advice,), JUDGED["lost"])
+
+
+def _twice(size: str) -> str:
+    digits = size.rstrip("BKMG")
+    return f"{2 * int(digits)}{size[len(digits) :]}" if digits.isdecimal() else "16M"
+
+
+def _no_symbols(case: Case) -> Finding | None:
+    issue = case.issues.get("no_symbols")
+    if issue is None:
+        return None
+    advice = Advice("no_symbols", "give the program that was recorded", case.read_with("--symbols PROGRAM"))
+    return Finding(
+        "names_missing", 3, "loss", "functions have numbers instead of names", None, (advice,), ("no_symbols",)
+    )
+
+
+# ---------------------------------------------------------------- names
+
+
+def _names(case: Case) -> Finding | None:
+    groups = {name: n for name, n in case.facts.nameless.items() if name != UNKNOWN}
+    share = case.share(sum(groups.values()))
+    if share < NAMES_FROM:
+        return None
+    elsewhere = (
+        f": it was recorded on another machine ({case.trace.attributes['hostname']})" if case.is_elsewhere else ""
+    )
+    advice = [
+        found
+        for name, n in groups.items()
+        if case.share(n) >= LIBRARY_FROM and (found := _advice_for(case, name, percent(case.share(n)))) is not None
+    ]
+    headline = f"names are missing for {percent(share)} of the samples{elsewhere}"
+    return Finding("names_missing", 3, "loss", headline, share, tuple(advice), JUDGED["names"])
+
+
+def _advice_for(case: Case, name: str, share: str) -> Advice | None:
+    """Returns what gives the functions of a library, of the kernel or of generated code their names."""
+    report = case.trace.report
+    if name.startswith(GENERATED):
+        return None
+    if name == KERNEL_GROUP:
+        issue = case.issues.get("kernel_names_missing") or case.issues.get("kernel_elsewhere")
+        return Advice("names_missing", f"the kernel ({share}): {issue.advice}") if issue is not None else None
+    for kind in ("names_missing", "names_partly_missing"):
+        detail, advice = report.of_place(kind, f"{name} ")
+        if detail:
+            if kind == "names_partly_missing" and _category_of(case.trace, name) == NATIVE:
+                advice = "it is stripped: build it without -s, or give the file that was not"
+            command = _names_command(case, name, kind)
+            if command.startswith(PACK):
+                text = "where it was recorded, put it into a pack with the names, and read that here"
+                return Advice("names_missing", text, command)
+            return Advice("names_missing", f"{name} ({share}): {advice}", command)
+    return None
+
+
+def _names_command(case: Case, name: str, kind: str) -> str:
+    """Returns what to type for a library: record again with its build id, read on the machine that recorded, or with a
+    file of its symbols."""
+    trace = case.trace
+    names = [trace.strings[row] for row in trace.libs["name"].tolist()]
+    has_build_id = bool(trace.libs["code_id"][names.index(name)] >= 0) if name in names else False
+    if kind == "names_missing" and case.is_elsewhere and not case.is_pack:
+        return f"{PACK}{case.inputs}"
+    is_wanted = kind == "names_missing" and not has_build_id
+    if is_wanted and case.command is not None and not case.command.has("--buildid-mmap"):
+        text = case.record_with({"--buildid-mmap": None})
+        return f"{text} | traceferry - -o out.html" if case.is_pipe else text
+    if kind == "names_partly_missing":
+        return case.read_with("--symbols FILE" if _category_of(trace, name) == NATIVE else "--debuginfod")
+    return case.read_with("--symbols FILE-OR-DIR")
+
+
+def _category_of(trace: Trace, library: str) -> str:
+    """Returns the category of the first frame of a library, "" where it has none."""
+    libs, categories = trace.libs["name"].tolist(), trace.categories["name"].tolist()
+    for lib, category in zip(trace.frames["lib"].tolist(), trace.frames["category"].tolist(), strict=True):
+        if lib >= 0 and category >= 0 and trace.strings[libs[lib]] == library:
+            return trace.strings[categories[category]]
+    return ""
+
+
+def _functions(case: Case) -> Finding | None:
+    """Samples of a runtime, and no function of the language that it executes."""
+    found = _runtime(case)
+    if found is None or case.facts.languages:
+        return None
+    runtime, file = found
+    n = sum(n for other, n in case.facts.runtimes.items() if other == file or runtime_of(other) == runtime)
+    share = case.share(max(n, sum(case.facts.generated.values())))
+    advice = _naming(case)
+    if share < RUNTIME_FROM or advice is None:
+        return None
+    headline = f"{runtime.language} functions have no names: {percent(share)} of the samples are in {runtime.title}"
+    return Finding("functions_missing", 4, "info", headline, share, (advice,), ("code_unrecorded",))
+
+
+def _runtime(case: Case) -> tuple[Runtime, str] | None:
+    """Returns the runtime that was sampled most, or that the command runs, and its file's name."""
+    program = case.command.program if case.command is not None else ()
+    files = [*case.facts.runtimes, *(PurePath(word).name for word in program)]
+    return next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
+
+
+def _naming(case: Case) -> Advice | None:
+    """Returns what names the functions of a runtime, None where they have names."""
+    found = _runtime(case)
+    if found is None or case.command is None or case.facts.languages:
+        return None
+    runtime, file = found
+    named = naming(case.command, runtime, file)
+    since = f" ({runtime.program} or newer)" if runtime.program else ""
+    text = f"let {runtime.title} write the names of its functions{since}"
+    return Advice("functions_missing", text, named.text) if named is not None else None
+
+
+# ---------------------------------------------------------------- stacks
+
+
+def _stacks(case: Case) -> Finding | None:
+    facts = case.facts
+    n_cut = facts.short + facts.adrift + facts.deepest + sum(facts.endings.values())
+    share = n_cut / facts.user if facts.user else 0.0
+    if share < STACKS_FROM or not case.is_perf or _has_none(case):
+        return None
+    found = _by_ending(case) if facts.endings else _by_frame_pointers(case)
+    what, advice = found
+    headline = f"{percent(share)} of the stacks are cut{what}"
+    return Finding("stacks_cut", 3, "loss", headline, share, advice, JUDGED["stacks"])
+
+
+def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
+    """Stacks of recordings with -g: code without frame pointers ends them."""
+    facts = case.facts
+    if facts.deepest > facts.short + facts.adrift:
+        text = "the kernel ends stacks at 127 frames"
+        return ": they are too deep", (Advice("stacks_cut", text, "sysctl kernel.perf_event_max_stack=1023"),)
+    found, named = _runtime(case), _naming(case)
+    graph = found[0].call_graph if found is not None and found[0].call_graph != "fp" else DWARF
+    if found is not None and named is not None and case.share(sum(facts.generated.values())) >= RUNTIME_FROM:
+        return f": {found[0].title} was not asked for frame pointers and names", (named,)
+    if named is not None and graph in named.command:
+        return f": record with {CALL_GRAPH} {graph}", (named,)
+    text = "code without frame pointers ends them; perf can copy the stacks instead"
+    return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),)
+
+
+def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
+    """Stacks that perf copied: too little of them, or code that cannot be unwound."""
+    name = max(case.facts.endings, key=lambda ending: case.facts.endings[ending])
+    if name == TRUNCATED and "lbr_full" in case.issues:
+        text = "the processor records no deeper stacks"
+        advice = Advice("stacks_cut", text, case.record_with({CALL_GRAPH: DWARF}))
+        return f": record with {CALL_GRAPH} {DWARF}", (advice,)
+    if name == TRUNCATED:
+        size = _dump_size(case.command)
+        if size >= DWARF_MOST:
+            return ": they are deeper than perf copies", ()
+        graph = f"dwarf,{min(2 * size, DWARF_MOST)}"
+        text = f"more than {size} bytes of each are needed"
+        return f": record with {CALL_GRAPH} {graph}", (
+            Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),
+        )
+    file = unwound_file(name)
+    detail, text = case.trace.report.of_place("unwinding_no_information", f"{case.trace.inputs[0].path} {file}")
+    where = f" in {file}" if file else ""
+    return where, (Advice("stacks_cut", text),) if detail and text else ()
+
+
+def _dump_size(command: Command | None) -> int:
+    graph = command.value(CALL_GRAPH) if command is not None else None
+    size = (graph or "").partition(",")[2]
+    return int(size) if size.isdecimal() else DEFAULT_DUMP
+
+
+def _has_none(case: Case) -> bool:
+    return case.trace.attributes.get("call_graph") == "none" or (
+        case.facts.flat == case.facts.user and case.trace.attributes.get("call_graph") is None
+    )
+
+
+def _no_stacks(case: Case) -> Finding | None:
+    """A recording without -g tells where time was spent, not from where."""
+    if not case.is_perf or not case.facts.user or not _has_none(case):
+        return None
+    found, named = _runtime(case), _naming(case)
+    if found is not None and named is not None:
+        return Finding("no_stacks", 4, "info", "the recording has no call stacks", 1.0, (named,))
+    is_whole = found is not None and found[0].call_graph == "fp"
+    options: dict[str, str | None] = {"-g": None} if is_whole else {CALL_GRAPH: DWARF}
+    words = "-g" if is_whole else f"{CALL_GRAPH} {DWARF}"
+    advice = Advice("no_stacks", "stacks tell from where functions are called", case.record_with(options))
+    return Finding("no_stacks", 4, "info", f"the recording has no call stacks: record with {words}", 1.0, (advice,))

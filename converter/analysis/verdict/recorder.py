@@ -1,0 +1,110 @@
+"""The command that recorded a trace with perf, and the same with other options: what to type next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+# The options of perf record that take a word (perf-record(1)), with the long names of those that are changed here.
+_TAKING = frozenset("cCDeFGjkmMoprtuw")
+_TAKING_LONG = re.compile(
+    "--(?:count|cpu|delay|event|filter|freq|cgroup|branch-filter|clockid|mmap-pages|output|pid|realtime|tid|uid|call-graph"
+    "|proc-map-timeout|affinity|max-size|num-thread-synthesize|control|switch-max-files|vmlinux|clang-path|clang-opt|synth)"
+)
+_SHORT = {"--freq": "-F", "--clockid": "-k", "--mmap-pages": "-m", "--event": "-e", "--output": "-o"}
+CALL_GRAPH, DWARF_MOST = "--call-graph", 65528
+
+
+@dataclass(frozen=True)
+class Command:
+    """A `perf record`. options: (name, value), None for those that take none; program: what it runs."""
+
+    options: tuple[tuple[str, str | None], ...]
+    program: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The command, as a shell takes it."""
+        words = [word for name, value in self.options for word in _words(name, value)]
+        return shlex.join(["perf", "record", *words, *_separated(self.program)])
+
+    def value(self, name: str) -> str | None:
+        """Returns the last value of an option, None where it is not given."""
+        return next((value for option, value in reversed(self.options) if option == name), None)
+
+    def has(self, name: str) -> bool:
+        return any(option == name for option, _ in self.options)
+
+    def with_options(self, wanted: Mapping[str, str | None]) -> Command:
+        """Returns the command with these options, each in the place of what it replaces, or behind the others."""
+        kept: list[tuple[str, str | None]] = []
+        left = dict(wanted)
+        for option in self.options:
+            replaced = next((name for name in wanted if option[0] in _alike(name)), None)
+            if replaced is None:
+                kept.append(option)
+            elif replaced in left:
+                kept.append((replaced, left.pop(replaced)))
+        return replace(self, options=(*kept, *left.items()))
+
+    def without(self, *names: str) -> Command:
+        return replace(self, options=tuple(option for option in self.options if option[0] not in names))
+
+    def running(self, program: Sequence[str]) -> Command:
+        return replace(self, program=tuple(program))
+
+
+def _alike(name: str) -> tuple[str, ...]:
+    """Returns the options of which a command needs one only."""
+    return ("-g", CALL_GRAPH) if name in ("-g", CALL_GRAPH) else (name,)
+
+
+def _separated(program: tuple[str, ...]) -> tuple[str, ...]:
+    return ("--", *program) if program and program[0].startswith("-") else program
+
+
+def _words(name: str, value: str | None) -> list[str]:
+    if value is None:
+        return [name]
+    is_joined = name.startswith("--") and name != CALL_GRAPH
+    return [f"{name}={value}"] if is_joined else [name, value]
+
+
+def command_of(text: str) -> Command | None:
+    """Reads a command line; None where it is no `perf record`."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return None
+    if len(words) < 2 or not PurePath(words[0]).name.startswith("perf") or "record" not in words[1:3]:
+        return None
+    rest = words[words.index("record") + 1 :]
+    options: list[tuple[str, str | None]] = []
+    at = 0
+    while at < len(rest) and rest[at].startswith("-") and rest[at] not in ("-", "--"):
+        read, n_more = _option(rest[at], rest[at + 1 : at + 2])
+        options += read
+        at += 1 + n_more
+    return Command(tuple(options), tuple(rest[at + 1 :] if rest[at : at + 1] == ["--"] else rest[at:]))
+
+
+def _option(word: str, following: Sequence[str]) -> tuple[list[tuple[str, str | None]], int]:
+    """Returns what a word gives, and how many of the following ones belong to it."""
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        short = _SHORT.get(name, name)
+        if equals:
+            return [(short, value)], 0
+        return ([(short, following[0])], 1) if _TAKING_LONG.fullmatch(name) and following else ([(short, None)], 0)
+    found: list[tuple[str, str | None]] = []
+    for nth, letter in enumerate(word[1:], start=2):
+        if letter in _TAKING:
+            value = word[nth:]
+            return ([*found, (f"-{letter}", value)], 0) if value else ([*found, (f"-{letter}", "".join(following))], 1)
+        if letter in "zIS" and word[nth:]:
+            return [*found, (f"-{letter}{word[nth:]}", None)], 0
+        found.append((f"-{letter}", None))
+    return found, 0

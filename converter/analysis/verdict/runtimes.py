@@ -1,0 +1,95 @@
+"""Runtimes, by the files that execute their programs: what lets perf see the functions of those."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import NamedTuple
+
+from traceferry.analysis.verdict.recorder import CALL_GRAPH, Command
+
+VERSION = re.compile(r"\d+\.\d+")
+CLOCK: dict[str, str | None] = {"-k": "CLOCK_MONOTONIC"}
+
+
+class Runtime(NamedTuple):
+    """title: for people; language: of its functions; files: a regular expression of its programs and libraries;
+    options: what its program is given behind its own name; environment: variables to set; call_graph: how its stacks
+    are recorded whole, where it was built as distributions do; program: of the first version that has these options;
+    instead_of: options that these replace."""
+
+    title: str
+    language: str
+    files: str
+    options: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    call_graph: str = "fp"
+    program: str = ""
+    instead_of: tuple[str, ...] = ()
+
+
+# The options are those of README.md, each with a recording among the fixtures or a test of its names.
+RUNTIMES = (
+    Runtime(
+        "Node.js", "JavaScript", r"node(?:js)?|libnode\.so\S*", ("--perf-prof", "--interpreted-frames-native-stack"),
+    ),
+    Runtime(
+        "Bun", "JavaScript", r"bun(?:\.exe)?",
+        environment=("BUN_JSC_useSourceCodeDump=1", "BUN_JSC_useJITDump=1", "BUN_JSC_jitDumpDirectory=."),
+    ),
+    Runtime(
+        "CPython", "Python", r"(?:lib)?python[\d.]*\S*", ("-X", "perf_jit"), call_graph="dwarf,65528",
+        program="python3.13",
+        instead_of=("-X", "perf"),
+    ),
+    Runtime(
+        "PHP", "PHP", r"php[\d.]*|php-(?:fpm|cgi)[\d.]*|libphp[\d.]*\.so",
+        ("-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing", "-d", "opcache.jit_buffer_size=64M",
+         "-d", "opcache.jit_debug=32"),
+        call_graph="dwarf,16384",
+    ),
+    Runtime(
+        "the JVM", "Java", r"java|libjvm\.so",
+        ("-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
+    ),
+    Runtime("Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true")),
+    Runtime(".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",)),
+    Runtime("Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf")),
+    Runtime("Julia", "Julia", r"julia|libjulia\S*\.so[\d.]*", environment=("ENABLE_JITPROFILING=1",)),
+    Runtime("Dart", "Dart", r"dart(?:aotruntime|vm)?", ("--generate-perf-events-symbols",)),
+)  # fmt: skip
+
+
+def runtime_of(file: str) -> Runtime | None:
+    """Returns the runtime that a file without folders belongs to."""
+    return next((one for one in RUNTIMES if re.fullmatch(one.files, file)), None)
+
+
+def naming(command: Command, runtime: Runtime, file: str) -> Command | None:
+    """Returns the command with what names the runtime's functions; None where its program is not in the command, or has
+    that already, or nothing names them. file: the runtime's, of which the name may tell its version."""
+    words = command.program
+    at = next((nth for nth, word in enumerate(words) if re.fullmatch(runtime.files, PurePath(word).name)), None)
+    if at is None or not (runtime.options or runtime.environment):
+        return None
+    if set(runtime.options) <= set(words) and set(runtime.environment) <= set(words):
+        return None
+    rest = _without(words[at + 1 :], runtime.instead_of)
+    name = words[at] if _has_options(file, runtime.program) else runtime.program
+    program = [*words[:at], name, *runtime.options, *rest]
+    if runtime.environment:
+        program = ["env", *runtime.environment, *(program[1:] if program[0] == "env" else program)]
+    graph = {"-g": None} if runtime.call_graph == "fp" else {CALL_GRAPH: runtime.call_graph}
+    return command.with_options({**CLOCK, **graph}).running(program)
+
+
+def _without(words: tuple[str, ...], part: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the words without the first place that has all of these."""
+    at = next((nth for nth in range(len(words)) if part and words[nth : nth + len(part)] == part), None)
+    return words if at is None else (*words[:at], *words[at + len(part) :])
+
+
+def _has_options(file: str, first: str) -> bool:
+    """Whether a version has what `first` was the first to have: as libpython3.11.so.1.0 and python3.13."""
+    versions = [tuple(map(int, found[0].split("."))) for name in (file, first) if (found := VERSION.search(name))]
+    return len(versions) < 2 or versions[0] >= versions[1]

@@ -1,0 +1,104 @@
+"""The verdict: what concerns most of the recording, in a line, and what to do about it and about what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.analysis.verdict.findings import JUDGED, Advice, Case, Finding, findings
+from traceferry.common.report import KINDS, Severity
+from traceferry.common.units import format_duration
+from traceferry.model import Trace
+
+MOST_ADVICE = 3
+GOOD = "good"
+
+
+class Verdict(NamedTuple):
+    """The worth of a recording, and the way to a better one.
+
+    Attributes
+    ----------
+    kind : str
+        "good", "no_samples", "names_missing", "stacks_cut", "no_stacks", "functions_missing", "lost", "clock",
+        or the kind of an issue of the report, as FORMATS.md lists them.
+    severity : "info", "loss" or "error"
+        As of issues; "info" where nothing is missing.
+    headline : str
+        One line.
+    share : float or None
+        The part of the samples that it concerns, 0 to 1, where it concerns samples.
+    advice : tuple of Advice
+        At most three, the most useful first.
+    more : int
+        How many issues of the report with losses or damage are not told here.
+    """
+
+    kind: str
+    severity: Severity
+    headline: str
+    share: float | None
+    advice: tuple[Advice, ...]
+    more: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns all of it as plain data."""
+        advice = [each._asdict() for each in self.advice]
+        return {**self._asdict(), "advice": advice}
+
+    def lines(self) -> list[str]:
+        """Returns the verdict, and a line for each advice, as the commands print them: not yet for a terminal, since
+        names of a recording may be in them."""
+        of_more = f"{self.more}{'' if self.kind == GOOD else ' more'} {'losses' if self.more > 1 else 'loss'}"
+        more = f"; {of_more}: --verbose" if self.more else ""
+        return [self.headline + more, *(f"  {advice.text}" + (f": {advice.command}" if advice.command else "")
+                                        for advice in self.advice)]  # fmt: skip
+
+
+def verdict_of(trace: Trace, samples: SampleTotals, inputs: Sequence[str] = ()) -> Verdict:
+    """Returns the verdict of a trace, after its threads were loaded.
+
+    Parameters
+    ----------
+    trace : Trace
+        With the report of all that was found.
+    samples : SampleTotals
+        The samples of its first event: of `collect`, or of a `Tally`.
+    inputs : sequence of str, default ()
+        The files as the user named them, for commands; by default their names without folders.
+    """
+    case = Case.of(trace, samples, inputs)
+    found = sorted(findings(case), key=lambda finding: (finding.rank, -(finding.share or 0)))
+    told = {kind for finding in found for kind in finding.covers}
+    lossy = [issue for issue in trace.report if issue.severity != "info" and not KINDS[issue.kind].of_output]
+    if not found:
+        return Verdict(GOOD, "info", _good(case), None, (), len(lossy))
+    first = found[0]
+    advice = tuple(_distinct(each for finding in found for each in finding.advice))[:MOST_ADVICE]
+    more = sum(issue.kind not in told for issue in lossy)
+    return Verdict(first.kind, first.severity, first.headline, first.share, advice, more)
+
+
+def _distinct(advice: Iterable[Advice]) -> list[Advice]:
+    """Returns those with commands of their own: of equal ones the first."""
+    seen: set[str] = set()
+    kept = []
+    for each in advice:
+        if (key := each.command or each.text) not in seen:
+            seen.add(key)
+            kept.append(each)
+    return kept
+
+
+def _good(case: Case) -> str:
+    trace = case.trace
+    n_threads = sum(not thread.sample_unit for _, thread in trace.threads)
+    parts = [f"{n_threads:,} thread{'s' if n_threads != 1 else ''}", format_duration(trace.end_ts - trace.start_ts)]
+    if case.facts.samples and trace.sampling is not None:
+        n = case.facts.samples
+        parts.insert(0, f"{n:,} sample{'s' if n != 1 else ''} of {trace.sampling.name}")
+    return f"good recording: {', '.join(parts)}"
+
+
+__all__ = ["JUDGED", "Advice", "Finding", "Verdict", "verdict_of"]

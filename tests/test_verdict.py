@@ -1,0 +1,350 @@
+"""The verdict on a recording: one line, and at most three with the next command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import REPO
+from support import lawful, load_checked
+
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.analysis.verdict import Tally, Verdict, verdict_of
+from traceferry.analysis.verdict.recorder import command_of
+from traceferry.analysis.verdict.runtimes import naming, runtime_of
+from traceferry.model import Clock, Event, Input, Trace, TraceBuilder
+from traceferry.model.categories import category_of_file
+
+HERE = __import__("platform").node()
+RECORDED = "perf record -F 999 -g -o x.data ./app"
+DWARF = "perf record -F 999 --call-graph dwarf,16384 -o x.data ./app"
+MAIN = "main@app _start@app"
+
+
+# ---------------------------------------------------------------- the recorder's command
+
+
+@pytest.mark.parametrize(
+    ("recorded", "options", "wanted"),
+    [
+        ("/usr/bin/perf record -F 99 -g ./a", {"--call-graph": "dwarf,9"},
+         "perf record -F 99 --call-graph dwarf,9 ./a"),
+        ("perf record --call-graph dwarf ./a", {"-g": None}, "perf record -g ./a"),
+        ("perf record -agF99 -- ./a -g", {"--call-graph": "lbr"}, "perf record -a --call-graph lbr -F 99 ./a -g"),
+        ("perf record --freq=99 -o x ./a", {"-F": "20"}, "perf record -F 20 -o x ./a"),
+        ("perf record --event cycles:u -p 7", {"-e": "cpu-clock"}, "perf record -e cpu-clock -p 7"),
+        ("perf record -e '{cycles,instructions}' sh -c 'a b'", {"-m": "4M"},
+         "perf record -e '{cycles,instructions}' -m 4M sh -c 'a b'"),
+        ("perf record -z3 --threads ./a", {"-k": "mono"}, "perf record -z3 --threads -k mono ./a"),
+        ("perf record -- -odd", {}, "perf record -- -odd"),
+        ("perf record --switch-output=1G ./a", {}, "perf record --switch-output=1G ./a"),
+    ],
+)  # fmt: skip
+def test_a_command_with_other_options(recorded: str, options: dict[str, str | None], wanted: str) -> None:
+    command = command_of(recorded)
+    assert command is not None
+    assert command.with_options(options).text == wanted
+
+
+@pytest.mark.parametrize("text", ["", "perf", "perf stat ./a", "simpleperf -p 7", "perf record 'open", "record -g"])
+def test_what_is_no_command_of_the_recorder(text: str) -> None:
+    assert command_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "program", "wanted"),
+    [
+        ("node", "node a.js", "node --perf-prof --interpreted-frames-native-stack a.js"),
+        ("node", "node --perf-prof --interpreted-frames-native-stack a.js", None),
+        ("node", "npm test", None),
+        ("libpython3.11.so.1.0", "python3 -u a.py", "python3.13 -X perf_jit -u a.py"),
+        ("libpython3.12.so.1.0", "python3 -X perf a.py", "python3.13 -X perf_jit a.py"),
+        ("python3.14", "/opt/bin/python3 a.py", "/opt/bin/python3 -X perf_jit a.py"),
+        ("python3.13", "env A=1 python3.13 a.py", "env A=1 python3.13 -X perf_jit a.py"),
+        ("libjvm.so", "java -cp . A",
+         "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp . A"),
+        ("beam.smp", "erl -noshell", "erl +JPperf true -noshell"),
+        ("libcoreclr.so", "dotnet a.dll", "env DOTNET_PerfMapEnabled=1 dotnet a.dll"),
+        ("libcoreclr.so", "env DOTNET_PerfMapEnabled=1 dotnet a.dll", None),
+        ("libcoreclr.so", "env A=1 dotnet a.dll", "env DOTNET_PerfMapEnabled=1 A=1 dotnet a.dll"),
+        ("libruby.so.3.3", "ruby a.rb", "ruby --yjit --yjit-perf a.rb"),
+        ("libperl.so.5.36", "perl a.pl", None),
+    ],
+)  # fmt: skip
+def test_what_names_the_functions_of_a_runtime(file: str, program: str, wanted: str | None) -> None:
+    command, runtime = command_of(f"perf record -F 9 -g {program}"), runtime_of(file)
+    assert command is not None
+    named = naming(command, runtime, file) if runtime is not None else None
+    graph = "--call-graph dwarf,65528" if "python" in file else "-g"
+    assert (named and named.text) == (wanted and f"perf record -F 9 {graph} -k CLOCK_MONOTONIC {wanted}")
+
+
+# ---------------------------------------------------------------- traces
+
+
+def trace_of(
+    stacks: Mapping[str, int],
+    command: str = RECORDED,
+    notes: Mapping[str, Mapping[str, Any]] | None = None,
+    call_graph: str = "fp",
+    build_ids: bool = True,
+    **attributes: str,
+) -> tuple[Trace, SampleTotals]:
+    """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
+    samples they have; notes: of the report."""
+    trace = TraceBuilder()
+    trace.inputs.append(Input("x.data", "perf.data", "file", "perf 6.1"))
+    trace.events.append(Event("cpu-clock", "ns", kind="clock"))
+    trace.attributes |= {"command": command, "call_graph": call_graph, "hostname": HERE, **attributes}
+    trace.bounds, trace.clock = (0, 2_000_000), Clock("monotonic")
+    samples, rows = SampleTotals(trace), []
+    for text, n in stacks.items():
+        prefix = -1
+        for word in reversed(text.split()):
+            prefix = trace.stacks.intern(prefix=prefix, frame=_frame(trace, word, build_ids))
+        rows += [prefix] * n
+    samples.add(np.array(rows, np.int32))
+    for kind, note in (notes or {}).items():
+        trace.report.note(kind, **note)
+    return lawful(trace), samples
+
+
+def _frame(trace: TraceBuilder, word: str, build_ids: bool) -> int:
+    intern = trace.strings.intern
+    name, _, file = word.replace("~", " ").partition("@")
+    file, _, category = file.partition("#")
+    lib = -1
+    if file:
+        lib = trace.libs.intern(name=intern(file), debug_id=-1, code_id=intern("ab") if build_ids else -1, arch=-1)
+    func = trace.funcs.intern(name=intern(name), source=-1, line=0, column=0, is_js=False,
+                              kind=-1, number=-1)  # fmt: skip
+    of = trace.add_category(category or (category_of_file(file) if file else "Other"))
+    return trace.frames.intern(
+        func=func, category=of, tier=-1, source=-1, line=0, column=0, code=-1, symbol=-1, lib=lib, address=-1,
+        inline_depth=0,
+    )  # fmt: skip
+
+
+def said(*arguments: Any, **options: Any) -> list[str]:
+    return verdict_of(*trace_of(*arguments, **options)).lines()
+
+
+NOT_FOUND = {"where": "libz.so 1", "detail": "libz.so (3 of 3 addresses): the file was not found"}
+GIVE = "give the file"
+CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
+    "whole": (
+        {"stacks": {f"f@app {MAIN}": 1234}},
+        ["good recording: 1,234 samples of cpu-clock, 0 threads, 2ms"],
+    ),
+    "what was lost and changes little": (
+        {"stacks": {f"f@app {MAIN}": 999, f"libz.so+0x12@libz.so {MAIN}": 1},
+         "notes": {"names_missing": NOT_FOUND, "lost_samples": {"count": 2}}},
+        ["good recording: 1,000 samples of cpu-clock, 0 threads, 2ms; 2 losses: --verbose"],
+    ),
+    "frames end after one": (
+        {"stacks": {f"f@app {MAIN}": 30, "f@app": 50, "f@app g@app": 20}},
+        ["70 % of the stacks are cut: record with --call-graph dwarf,16384",
+         f"  code without frame pointers ends them; perf can copy the stacks instead: {DWARF}"],
+    ),
+    "a sixth of the stacks is no finding": (
+        {"stacks": {f"f@app {MAIN}": 85, "f@app": 15}},
+        ["good recording: 100 samples of cpu-clock, 0 threads, 2ms"],
+    ),
+    "kernel threads, loaders, Go and threads of libc have no more frames": (
+        {"stacks": {"schedule@[kernel.kallsyms]#Kernel": 50, "do_lookup_x@ld-linux-x86-64.so.2": 20,
+                    "main.work@app runtime.goexit.abi0@app": 20, "f@app start_thread@libc.so.6": 20,
+                    "clock_gettime@[vdso]": 5}},
+        ["good recording: 115 samples of cpu-clock, 0 threads, 2ms"],
+    ),
+    "garbage for a caller": (
+        {"stacks": {"f@app g@app h@app [unknown]": 50, f"f@app {MAIN}": 50}},
+        ["50 % of the stacks are cut: record with --call-graph dwarf,16384",
+         f"  code without frame pointers ends them; perf can copy the stacks instead: {DWARF}"],
+    ),
+    "too deep for the kernel": (
+        {"stacks": {" ".join(["f@app"] * 130): 50, f"f@app {MAIN}": 50}},
+        ["50 % of the stacks are cut: they are too deep",
+         "  the kernel ends stacks at 127 frames: sysctl kernel.perf_event_max_stack=1023"],
+    ),
+    "too little copied": (
+        {"stacks": {"f@app (truncated~stack)": 60, f"f@app {MAIN}": 40}, "call_graph": "dwarf",
+         "command": "perf record --call-graph dwarf,4096 ./app",
+         "notes": {"unwinding_truncated": {"count": 60}}},
+        ["60 % of the stacks are cut: record with --call-graph dwarf,8192",
+         "  more than 4096 bytes of each are needed: perf record --call-graph dwarf,8192 ./app"],
+    ),
+    "all copied that can be": (
+        {"stacks": {"f@app (truncated~stack)": 60}, "call_graph": "dwarf",
+         "command": "perf record --call-graph dwarf,65528 ./app"},
+        ["100 % of the stacks are cut: they are deeper than perf copies"],
+    ),
+    "memory that no file holds": (
+        {"stacks": {"f@app (no~unwind~information:~memory~without~a~file)": 60}, "call_graph": "dwarf",
+         "notes": {"unwinding_no_information": {
+             "count": 60, "where": "x.data memory without a file", "detail": "memory", "advice": "let the runtime"}}},
+        ["100 % of the stacks are cut in memory without a file", "  let the runtime"],
+    ),
+    "what the processor records is full": (
+        {"stacks": {"f@app (truncated~stack)": 60}, "call_graph": "lbr", "notes": {"lbr_full": {"count": 60}},
+         "command": "perf record --call-graph lbr ./app"},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
+         "  the processor records no deeper stacks: perf record --call-graph dwarf,16384 ./app"],
+    ),
+    "no stacks": (
+        {"stacks": {"f@app": 9}, "call_graph": "none", "command": "perf record -o x.data ./app"},
+        ["the recording has no call stacks: record with --call-graph dwarf,16384",
+         "  stacks tell from where functions are called: "
+         "perf record -o x.data --call-graph dwarf,16384 ./app"],
+    ),
+    "a runtime without names of its functions": (
+        {"stacks": {f"v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5}, "command": "perf record -g node a.js"},
+        ["JavaScript functions have no names: 95 % of the samples are in Node.js",
+         "  let Node.js write the names of its functions: perf record -g -k CLOCK_MONOTONIC node --perf-prof "
+         "--interpreted-frames-native-stack a.js"],
+    ),
+    "a runtime with them": (
+        {"stacks": {f"v8::Run@node {MAIN}": 95, f"work@#JavaScript {MAIN}": 5}, "command": "perf record -g node a.js"},
+        ["good recording: 100 samples of cpu-clock, 0 threads, 2ms"],
+    ),
+    "an interpreter without frame pointers": (
+        {"stacks": {"_PyEval@libpython3.11.so.1.0": 95, f"f@app {MAIN}": 5}, "command": "perf record -g python3 a.py"},
+        ["95 % of the stacks are cut: record with --call-graph dwarf,65528",
+         "  let CPython write the names of its functions (python3.13 or newer): perf record --call-graph dwarf,65528 "
+         "-k CLOCK_MONOTONIC python3.13 -X perf_jit a.py"],
+    ),
+    "names of a library": (
+        {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62},
+         "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
+        ["names are missing for 38 % of the samples",
+         "  libz.so (38 %): give the file: traceferry x.data --symbols FILE-OR-DIR"],
+    ),
+    "no build id": (
+        {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "build_ids": False,
+         "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
+        ["names are missing for 38 % of the samples",
+         "  libz.so (38 %): give the file: perf record -F 999 -g -o x.data --buildid-mmap ./app"],
+    ),
+    "another machine": (
+        {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "hostname": "vm9",
+         "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
+        ["names are missing for 38 % of the samples: it was recorded on another machine (vm9)",
+         "  where it was recorded, put it into a pack with the names, and read that here: traceferry pack x.data"],
+    ),
+    "the user's own program, stripped": (
+        {"stacks": {f"app~function~at~0x12@app {MAIN}": 50},
+         "notes": {"names_partly_missing": {"where": "app 0", "detail": "app (1 of 1 addresses)", "advice": "apt"}}},
+        ["names are missing for 100 % of the samples",
+         "  app (100 %): it is stripped: build it without -s, or give the file that was not: "
+         "traceferry x.data --symbols FILE"],
+    ),
+    "a library of the system, stripped": (
+        {"stacks": {f"libz.so+0x12@libz.so#System~library {MAIN}": 50},
+         "notes": {"names_partly_missing": {"where": "libz.so 0", "detail": "libz.so (1)", "advice": "apt"}}},
+        ["names are missing for 100 % of the samples", "  libz.so (100 %): apt: traceferry x.data --debuginfod"],
+    ),
+    "the kernel": (
+        {"stacks": {f"[kernel.kallsyms]+0x12@[kernel.kallsyms]#Kernel {MAIN}": 50},
+         "notes": {"kernel_names_missing": {"count": 2, "advice": "convert as root"}}},
+        ["names are missing for 100 % of the samples", "  the kernel (100 %): convert as root"],
+    ),
+    "lost records": (
+        {"stacks": {f"f@app {MAIN}": 900}, "notes": {"lost_samples": {"count": 100}}},
+        ["10 % of the records were lost: record with -m 4M",
+         "  a larger buffer loses less: perf record -F 999 -g -o x.data -m 4M ./app"],
+    ),
+    "lost records in spite of a large buffer": (
+        {"stacks": {f"f@app {MAIN}": 900}, "notes": {"lost_samples": {"count": 100}},
+         "command": "perf record -m 8M ./app"},
+        ["10 % of the records were lost: record with -m 16M", "  a larger buffer loses less: perf record -m 16M ./app"],
+    ),
+    "a clock that does not fit": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"clock_differs": {"detail": "sched and monotonic"}}},
+        ["samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",
+         "  record samples and code on one clock: perf record -F 999 -g -o x.data -k CLOCK_MONOTONIC ./app"],
+    ),
+    "no samples": (
+        {"stacks": {}, "command": "perf record ./app", "notes": {"no_samples": {"detail": "cycles did not occur"}}},
+        ["the recording has no samples: cycles did not occur",
+         "  sample a program that ends soon more often: perf record -F 20000 ./app",
+         "  if it waits more than it runs, record where it waits: perf record -k CLOCK_MONOTONIC -g --switch-events "
+         "-e sched:sched_switch,cpu-clock ./app"],
+    ),
+    "a damaged file": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"truncated": {"offset": 80}}},
+        ["the file is damaged at offset 80: the file ends inside a buffer",
+         f"  what can be read is shown; record again for the rest: {RECORDED}"],
+    ),
+    "any other loss has its own words": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"mappings_left_out": {}}},
+        ["addresses that were remapped too often are shown as [unknown]",
+         "  record for a shorter time, or fewer processes"],
+    ),
+    "what a viewer cannot show is no loss": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"columns_dropped": {}, "depth_cut": {}, "line_bias": {}}},
+        ["good recording: 9 samples of cpu-clock, 0 threads, 2ms"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_said(case: str) -> None:
+    given, wanted = CASES[case]
+    assert said(**given) == wanted
+
+
+def test_three_lines_of_advice_are_the_most() -> None:
+    """Of four findings; a command that helps two libraries stands there once."""
+    trace, samples = trace_of(
+        {f"lib{n}.so+0x1@lib{n}.so#System~library": 10 + n for n in range(5)},
+        notes={"lost_samples": {"count": 30}, "clock_differs": {}},
+    )
+    for n in range(5):
+        trace.report.note("names_partly_missing", where=f"lib{n}.so {n}", detail=f"lib{n}.so (1)", advice=f"a{n}")
+    found = verdict_of(trace, samples)
+    assert [(advice.kind, advice.text) for advice in found.advice] == [
+        ("clock", "record samples and code on one clock"), ("names_missing", "lib4.so (23 %): a4"),
+        ("stacks_cut", "code without frame pointers ends them; perf can copy the stacks instead"),
+    ]  # fmt: skip
+    assert found.more == 0
+
+
+def test_inputs_are_quoted_as_a_shell_takes_them() -> None:
+    trace, samples = trace_of({f"libz.so+0x12@libz.so {MAIN}": 38}, notes={"names_missing": NOT_FOUND})
+    assert verdict_of(trace, samples, ["a b/x.data"]).advice[0].command.startswith("traceferry 'a b/x.data' ")
+
+
+def test_as_json() -> None:
+    verdict = verdict_of(*trace_of({"f@app": 2, f"f@app {MAIN}": 2}))
+    assert verdict.as_json() == {
+        "kind": "stacks_cut", "severity": "loss", "share": 0.5, "more": 0,
+        "headline": "50 % of the stacks are cut: record with --call-graph dwarf,16384",
+        "advice": [{
+            "kind": "stacks_cut", "command": DWARF,
+            "text": "code without frame pointers ends them; perf can copy the stacks instead",
+        }],
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- recordings
+
+FIXTURES = ("jit/java17/perf.data.zst", "jit/php82/perf.data.zst", "jit/wasmtime/perf.data.zst",
+            "mono/mono-6.8/sample.mlpd", "xray/clang-19/fdr-c19-pie-events.xray")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in FIXTURES if (REPO / "fixtures" / name).exists()])
+def test_what_is_counted_on_the_way_is_what_is_counted_apart(name: str) -> None:
+    """A tally while an output is written, and the sums of `info`, also where threads are loaded several times."""
+    trace = load_checked(REPO / "fixtures" / name)
+    of_info = Verdict(**(summarize(trace)["verdict"] | {"advice": ()}))
+    tally = Tally(trace)
+    into = tally.trace.opened()
+    for _ in range(2):
+        for _, thread in into.threads:
+            thread.load(into)
+    assert verdict_of(trace, tally.samples)._replace(advice=()) == of_info
+    for _, thread in tally.trace.threads:
+        thread.load(tally.trace)
+    assert verdict_of(trace, tally.samples)._replace(advice=()) == of_info
