@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -33,6 +33,7 @@ from traceferry.model import (
     Trace,
     TraceBuilder,
 )
+from traceferry.model.categories import CATEGORY_COLORS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NO_BROWSER = "no page is opened: chromium is not installed (apt install chromium)"
@@ -156,6 +157,49 @@ def many_paths(n: int, depth: int = 60) -> Trace:
     return trace
 
 
+class Called(NamedTuple):
+    """A frame of a stack: a function of a category, in a file of sources and a library, "" where it has none."""
+
+    name: str
+    category: str = "Native"
+    source: str = ""
+    lib: str = ""
+    kind: str = "function"
+
+
+def sampled(*threads: list[tuple[Called, ...]], period_ns: int = 1_000_000) -> Trace:
+    """For each thread its stacks, the root first, one sample of each after every period."""
+    trace = TraceBuilder()
+    text = trace.strings.intern
+    colors = CATEGORY_COLORS | {"Objects": "green"}
+
+    def frame(called: Called) -> int:
+        source = trace.sources.intern(path=text(called.source)) if called.source else -1
+        func = trace.funcs.intern(name=text(called.name), source=source, line=7, kind=text(called.kind))
+        category = trace.categories.intern(name=text(called.category), color=text(colors[called.category]))
+        lib = trace.libs.intern(name=text(called.lib)) if called.lib else -1
+        return trace.frames.intern(func=func, category=category, lib=lib)
+
+    def stack(calls: tuple[Called, ...]) -> int:
+        found = -1
+        for called in calls:
+            found = trace.stacks.intern(prefix=found, frame=frame(called))
+        return found
+
+    def load(stacks: list[int]) -> Callable[[TraceBuilder], ThreadData]:
+        n = len(stacks)
+        columns = {"ts": np.arange(n) * period_ns, "stack": stacks, "weight": np.ones(n, np.int64)}
+        return lambda _: ThreadData(samples=Table(SAMPLES, columns))
+
+    end = max(len(stacks) for stacks in threads) * period_ns
+    made = [
+        Thread(nth + 1, f"thread{nth + 1}", nth == 0, 0, end, load([stack(calls) for calls in stacks]), len(stacks))
+        for nth, stacks in enumerate(threads)
+    ]
+    trace.processes.append(Process(1, "app", 0, end, made))
+    return trace
+
+
 # ---------------------------------------------------------------- a browser
 
 
@@ -182,6 +226,13 @@ class Opened:
 
     def settle(self) -> None:
         self.page.wait_for_timeout(250)
+
+    def names(self, row: int) -> list[str]:
+        """What the flame graph shows in a row, 0 is that of everything, by size or time."""
+        found: list[str] = self.eval(
+            "(page.flame.graph.rows[argument] ?? []).map(({ node }) => page.flame.tree.nameOf(node))", row
+        )
+        return found
 
     def functions(self) -> dict[str, list[str]]:
         """The rows of the table of functions, by the whole name, which a tooltip has."""

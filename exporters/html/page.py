@@ -24,9 +24,9 @@ from traceferry.model import Trace, TraceBuilder
 
 # In the order in which they build on each other.
 SCRIPTS = (
-    "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "paths.js", "recording.js", "trees.js", "state.js",
-    "table.js", "activity.js", "flame.js", "flame_view.js", "hardware_tables.js", "tables_view.js", "source_view.js",
-    "summary.js", "main.js",
+    "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "paths.js", "recording.js", "trees.js", "fold.js",
+    "state.js", "help.js", "table.js", "activity.js", "flame.js", "costs.js", "threads_menu.js", "flame_view.js",
+    "hardware_tables.js", "tables_view.js", "source_view.js", "summary.js", "main.js",
 )  # fmt: skip
 
 

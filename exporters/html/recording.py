@@ -31,6 +31,7 @@ from traceferry.analysis.totals.trees import (
 )
 from traceferry.analysis.totals.waits import Wait
 from traceferry.exporters.firefox.tables import lib_of_func
+from traceferry.exporters.html.own_code import own_keys
 from traceferry.exporters.tracepoints import MOST_TRACEPOINTS, joined_tracepoints
 from traceferry.exporters.tracepoints import TRACEPOINTS as TRACEPOINTS_EVENT
 from traceferry.heap.views import views_of
@@ -220,6 +221,7 @@ class PageData:
                 "category": [*rows[:, 1].tolist(), -1],
                 "tier": [*rows[:, 2].tolist(), -1],
                 "inlined": [*rows[:, 3].tolist(), 0],
+                "own": [*own_keys(trace, rows).astype(int).tolist(), 0],
             },
             "categories": _named(trace, trace.categories, ("name", "color")),
             "tiers": _named(trace, trace.tiers, ("name", "family", "color")),

@@ -36,19 +36,22 @@ class FlameGraph {
 
   /** zoomed: a node of the tree; isChosen: bytes, which frames match the search, or null; colorOf: the name of a
    * frame's colour; fillOf: a node's CSS colour, in place of that. */
-  show(tree, { zoomed, isChosen, upward, colorOf, isInlined, fillOf = null }) {
+  show(tree, { zoomed, selected = -1, isChosen, upward, colorOf, isInlined, fillOf = null }) {
     const isOther = tree !== this.tree;
+    const isTurned = upward !== this.upward;
     Object.assign(this, { tree, isChosen, upward, colorOf, isInlined, fillOf });
     if (isOther) {
-      this.positions = new Map();
-      this.selected = -1;
       this.hovered = -1;
     }
+    this.selected = selected;
     const isMoved = zoomed !== this.zoomed || isOther;
     this.zoomed = zoomed;
     const target = this.extentOf(zoomed);
     if (!isMoved) {
       this.layOut();
+      if (isTurned) {
+        this.#scrollToStart();
+      }
     } else if (isOther || matchMedia("(prefers-reduced-motion: reduce)").matches) {
       this.window = target;
       this.layOut();
@@ -84,6 +87,9 @@ class FlameGraph {
       const eased = 1 - (1 - done) ** 3;
       this.window = from.map((x, i) => x + (target[i] - x) * eased);
       this.layOut();
+      if (this.upward) {
+        this.#scrollToStart();
+      }
       if (done < 1 && this.sliding === began) {
         requestAnimationFrame(step);
       }
@@ -168,7 +174,9 @@ class FlameGraph {
       ? this.look.found
       : this.fillOf !== null
         ? this.fillOf(node, this.look.dark)
-        : shade(frame < 0 ? "grey" : this.colorOf(frame), frame < 0 ? "" : this.tree.nameOf(node), this.look.dark);
+        : frame < 0
+          ? shade(this.tree.folds?.has(node) ? "brown" : "grey", "", this.look.dark)
+          : shade(this.colorOf(frame), this.tree.nameOf(node), this.look.dark);
     context.fillRect(left, top, Math.max(wide, 0.5), ROW - 1);
     if (frame >= 0 && wide > 4 && !isFound && isOffCpuColor(this.colorOf(frame))) {
       drawStripes(context, left, top, wide, ROW - 1, this.look.text);
@@ -189,7 +197,8 @@ class FlameGraph {
     if (wide >= TEXT_FROM) {
       context.fillStyle = this.look.text;
       context.font = `${isInlined ? "italic " : ""}12px system-ui, sans-serif`;
-      const text = node < 0 ? "all" : this.tree.nameOf(node);
+      const text =
+        node < 0 ? "all" : this.tree.folds?.has(node) ? `+ ${this.tree.nameOf(node)}` : this.tree.nameOf(node);
       context.fillText(fitting(text, wide - 8, context), left + 4, top + ROW / 2);
     }
     context.globalAlpha = 1;
@@ -209,7 +218,10 @@ class FlameGraph {
 
   #listen() {
     let drag = null;
-    this.element.addEventListener("scroll", () => this.draw());
+    this.element.addEventListener("scroll", () => {
+      this.draw();
+      this.on.hover(null, null);
+    });
     this.element.addEventListener("pointermove", (event) => {
       if (drag !== null && event.buttons) {
         drag.moved ||= Math.abs(event.clientX - drag.x) > 4;

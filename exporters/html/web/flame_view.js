@@ -13,9 +13,12 @@ class FlameView {
     this.state = state;
     this.trees = new Map();
     this.graph = new FlameGraph({
-      zoom: (node) => this.state.go({ zoom: node < 0 ? "" : pathTo(this.tree, node).join(".") }),
+      zoom: (node) => this.#zoom(node),
       hover: (node, event) => this.#hover(node, event),
-      select: (node) => this.#describe(node),
+      select: (node) => {
+        this.state.replace({ sel: this.#pathOf(node) });
+        this.#describe(node);
+      },
     });
     this.strip = new ActivityStrip(recording, (range, isMade) => {
       const changes = { range: range === null ? "" : range.join("-") };
@@ -27,18 +30,22 @@ class FlameView {
     });
     this.tooltip = el("div", { class: "tooltip", hidden: true });
     this.detail = el("div", { class: "detail", "aria-live": "polite" });
-    this.legend = el("div", { class: "legend", "aria-label": "Legend" });
+    this.legend = el("div", { class: "legend", role: "group", "aria-label": "Legend" });
+    this.costs = el("div");
+    this.nothing = el("p", { class: "nothing", role: "status", hidden: true });
     this.path = el("nav", { class: "path", "aria-label": "Zoomed path" });
     this.matches = el("output", { class: "matches" });
     this.element = el(
       "section",
       { class: "panel", id: "flame" },
       this.#toolbar(),
+      this.costs,
       this.strip.element,
+      this.legend,
       this.path,
+      this.nothing,
       this.graph.element,
       this.detail,
-      this.legend,
       recording.joined > 0
         ? el("p", {
             class: "note",
@@ -48,6 +55,17 @@ class FlameView {
       this.tooltip,
     );
     new ResizeObserver(() => this.#resized()).observe(this.element);
+    document.addEventListener("scroll", () => this.#hover(null), { capture: true, passive: true });
+  }
+
+  #pathOf(node) {
+    return node < 0 ? "" : pathTo(this.tree, node).join(".");
+  }
+
+  /** A click on folded frames unfolds them. */
+  #zoom(node) {
+    const isFold = node >= 0 && this.tree.folds.has(node);
+    this.state.go(isFold ? { fold: "0", zoom: "", sel: "" } : { zoom: this.#pathOf(node) });
   }
 
   // ---------------------------------------------------------------- controls
@@ -56,7 +74,7 @@ class FlameView {
     const { recording } = this;
     this.measure = el(
       "select",
-      { "aria-label": "Weight", onchange: () => this.state.go({ measure: this.measure.value, zoom: "" }) },
+      { "aria-label": "Weight", onchange: () => this.state.go({ measure: this.measure.value, zoom: "", sel: "" }) },
       recording.weightOptions(0),
     );
     this.find = el("input", {
@@ -77,23 +95,19 @@ class FlameView {
       ["", "Down"],
       ["1", "Up"],
     ]);
-    this.threadList = el("div", { class: "thread-list" });
-    this.threadTitle = el("summary");
-    this.threadMenu = el("details", { class: "threads" }, this.threadTitle, this.threadList);
-    document.addEventListener("click", (event) => {
-      if (!this.threadMenu.contains(event.target)) {
-        this.threadMenu.open = false;
-      }
+    this.threadsMenu = new ThreadsMenu(recording, this.state);
+    this.fold = button("Fold runtime", () => this.state.go({ fold: this.isFolding ? "0" : "", zoom: "", sel: "" }), {
+      title: "Frames of the runtime before your code are one frame",
     });
-    this.threadMenu.addEventListener("toggle", () => this.threadMenu.open && this.#listThreads());
     return el(
       "div",
       { class: "toolbar" },
       el("label", {}, el("span", { text: "Weight" }), this.measure),
-      recording.threads.length > 1 ? this.threadMenu : null,
+      recording.threads.length > 1 ? this.threadsMenu.element : null,
       this.from,
       recording.threads.length > 1 ? this.by : null,
       this.up,
+      this.fold,
       el("span", { class: "search" }, this.find, this.matches),
     );
   }
@@ -104,74 +118,9 @@ class FlameView {
       "div",
       { class: "choice", role: "group", "aria-label": label, "data-key": key },
       options.map(([value, text]) =>
-        button(text, () => this.state.go({ [key]: value, zoom: "" }), { "data-value": value }),
+        button(text, () => this.state.go({ [key]: value, zoom: "", sel: "" }), { "data-value": value }),
       ),
     );
-  }
-
-  #listThreads() {
-    const { recording } = this;
-    const chosen = this.threads;
-    const activity = new Map(
-      recording.threads.map((t) => [
-        t.id,
-        recording
-          .seriesOf(this.measureIndex, new Set([t.id]))
-          .filter((s) => s.thread >= 0)
-          .reduce((sum, s) => s.amount.reduce((a, b) => a + b, sum), 0),
-      ]),
-    );
-    const whole = [...activity.values()].reduce((a, b) => a + b, 0);
-    const sorted = recording.threads.slice().sort((a, b) => activity.get(b.id) - activity.get(a.id));
-    const several = recording.info.processes.length > 1;
-    const rows = el("div", { class: "thread-rows" });
-    const fill = (wanted) => {
-      const shown = sorted.filter((t) => t.name.toLowerCase().includes(wanted)).slice(0, 200);
-      rows.replaceChildren(
-        ...shown.map((thread) =>
-          el(
-            "label",
-            {},
-            el("input", {
-              type: "checkbox",
-              checked: chosen === null || chosen.has(thread.id),
-              onchange: (event) => this.#chooseThread(thread.id, event.target.checked),
-            }),
-            el("span", { text: several ? `${thread.name} · ${recording.processName(thread.process)}` : thread.name }),
-            el("span", { class: "share", text: formatShare(activity.get(thread.id), whole) }),
-          ),
-        ),
-      );
-    };
-    this.threadList.replaceChildren(
-      el(
-        "div",
-        { class: "row" },
-        button("All", () => this.state.go({ threads: "", zoom: "" })),
-        button("Busiest", () => this.state.go({ threads: sorted[0].id, zoom: "" })),
-        sorted.length > 12
-          ? el("input", {
-              type: "search",
-              placeholder: "Filter threads",
-              "aria-label": "Filter threads",
-              oninput: (event) => fill(event.target.value.toLowerCase()),
-            })
-          : null,
-      ),
-      rows,
-    );
-    fill("");
-  }
-
-  #chooseThread(id, isChosen) {
-    const chosen = new Set(this.threads ?? this.recording.threads.map((t) => t.id));
-    if (isChosen) {
-      chosen.add(id);
-    } else {
-      chosen.delete(id);
-    }
-    const isAll = chosen.size === this.recording.threads.length;
-    this.state.replace({ threads: isAll ? "" : [...chosen].join(",") || "-", zoom: "" });
   }
 
   // ---------------------------------------------------------------- what is shown
@@ -181,7 +130,8 @@ class FlameView {
     const { recording } = this;
     this.measureIndex = recording.measureAt(values.measure);
     const { timed } = recording.measures[this.measureIndex];
-    this.threads = values.threads === "" ? null : new Set(values.threads.split(","));
+    this.threads =
+      values.threads === "" ? null : new Set(values.threads.split(",").filter((id) => recording.threadOf.has(id)));
     const range = /^(\d+)-(\d+)$/.exec(values.range);
     const last = recording.nBuckets - 1;
     this.range = timed && range ? [Math.min(Number(range[1]), last), Math.min(Number(range[2]), last)] : null;
@@ -189,7 +139,7 @@ class FlameView {
   }
 
   #cached(kind, make) {
-    const key = [kind, this.measureIndex, this.threads && [...this.threads].join(), this.range].join("|");
+    const key = JSON.stringify([kind, this.measureIndex, this.threads && [...this.threads], this.range]);
     if (!this.trees.has(key)) {
       if (this.trees.size > 8) {
         this.trees.delete(this.trees.keys().next().value);
@@ -209,26 +159,25 @@ class FlameView {
         option.setAttribute("aria-pressed", String(values[group.dataset.key] === option.dataset.value));
       }
     }
-    this.threadTitle.textContent =
-      this.threads === null ? `All ${plural(recording.threads.length, "thread")}` : plural(this.threads.size, "thread");
+    this.threadsMenu.show(this.threads, this.measureIndex);
+    this.isFolding = values.fold !== "0";
     if (this.find.value !== values.find) {
       this.find.value = values.find;
     }
+    this.fold.hidden = true;
     this.by.hidden = values.from === "leaves";
     this.tree =
-      values.from === "leaves"
-        ? this.#cached("callers", () => new CallersTree(this.merged))
-        : values.by === "thread"
-          ? this.#cached("threads", treeByThread)
-          : this.merged;
+      values.from === "leaves" ? this.#cached("callers", () => new CallersTree(this.merged)) : this.#paths(values);
     this.strip.element.hidden = !measure.timed || recording.durationNs <= 0;
     if (!this.strip.element.hidden) {
       this.strip.show(recording.activity(this.measureIndex, this.threads), this.unit, this.range, samplesOf(measure));
     }
     this.chosen = this.#search(values.find);
     const zoomed = values.zoom === "" ? -1 : nodeAt(this.tree, values.zoom.split("."));
+    this.#sayNothing();
     this.graph.show(this.tree, {
       zoomed,
+      selected: values.sel === "" ? -1 : nodeAt(this.tree, values.sel.split(".")),
       isChosen: this.chosen,
       upward: values.up === "1",
       colorOf: (frame) => recording.kindOf(frame).color,
@@ -236,7 +185,19 @@ class FlameView {
     });
     this.#showPath(zoomed);
     this.#showLegend();
+    this.costs.replaceChildren(costsElement(this.merged, this.unit, this.state));
     this.#describe(this.graph.selected >= 0 ? this.graph.selected : zoomed);
+  }
+
+  /** The call paths from the roots, folded where that is wanted and there is something to fold. */
+  #paths({ by }) {
+    const [name, paths] =
+      by === "thread" ? ["threads", this.#cached("threads", treeByThread)] : ["merged", this.merged];
+    const measure = this.recording.measures[this.measureIndex];
+    const folded = this.#cached(`folded ${name}`, () => foldedTree(paths, measure));
+    this.fold.hidden = folded === null;
+    this.fold.setAttribute("aria-pressed", String(this.isFolding));
+    return this.isFolding && folded !== null ? folded : paths;
   }
 
   /** Bytes: which frames match; null where nothing is looked for. Shows their share. */
@@ -255,6 +216,20 @@ class FlameView {
     const share = this.merged.shareOf(isChosen);
     this.matches.textContent = `${formatShare(share, this.merged.whole) || "0%"} · ${formatAmount(share, this.unit)}`;
     return isChosen;
+  }
+
+  /** Why there is no graph. */
+  #sayNothing() {
+    const isNone = this.threads !== null && this.threads.size === 0;
+    const isEmpty = !(this.merged.whole > 0);
+    this.nothing.hidden = !isEmpty;
+    this.graph.element.hidden = isEmpty;
+    this.nothing.replaceChildren(
+      isNone ? "No thread is chosen. " : "Nothing of this weight is in the chosen threads and time. ",
+      button(isNone ? "All threads" : "Everything", () =>
+        this.state.go(isNone ? { threads: "" } : { threads: "", range: "" }),
+      ),
+    );
   }
 
   #showPath(zoomed) {

@@ -20,33 +20,35 @@ const VIEWERS = {
   },
 };
 const ASK_EVERY_MS = 50;
+const WARN_AFTER_MS = 4000;
 const GIVE_UP_AFTER_MS = 120000;
 
 /**
  * Opens the viewer and gives it what `bytes` promises. To be called by a click: browsers block other windows.
  *
- * viewer: a member of VIEWERS; bytes: a promise of an ArrayBuffer, gzipped or not; title: of the recording.
- * Resolves when the bytes are sent; rejects with an Error whose message can be shown.
+ * viewer: a member of VIEWERS; bytes: a promise of an ArrayBuffer, gzipped or not; title: of the recording; say: called
+ * with a text to show meanwhile, where the viewer does not answer soon. Resolves when the bytes are sent; rejects with an Error whose message can be shown.
  */
-async function handOver(viewer, bytes, title) {
+async function handOver(viewer, bytes, title, say = () => {}) {
   const opened = window.open(viewer.url, "_blank");
   if (opened === null) {
     throw new Error(`The browser did not let ${viewer.title} open: allow windows of this page, and click again.`);
   }
-  const [buffer] = await Promise.all([bytes, answerOf(viewer, opened)]);
+  const [buffer] = await Promise.all([bytes, answerOf(viewer, opened, say)]);
   opened.postMessage(viewer.gift(buffer, title), new URL(viewer.url).origin);
 }
 
 /** Resolves when the viewer in that window has said that it listens. */
-function answerOf(viewer, opened) {
+function answerOf(viewer, opened, say) {
   const origin = new URL(viewer.url).origin;
   return new Promise((resolve, reject) => {
     const began = Date.now();
+    const warning = setTimeout(() => say(noAnswer(viewer)), navigator.onLine ? WARN_AFTER_MS : 0);
     const asking = setInterval(() => {
       if (opened.closed) {
         stop(reject, new Error(`The window of ${viewer.title} was closed.`));
       } else if (Date.now() - began > GIVE_UP_AFTER_MS) {
-        stop(reject, new Error(`${viewer.title} does not answer: is there a network?`));
+        stop(reject, new Error(`${viewer.title} did not answer. Nothing was sent.`));
       } else {
         opened.postMessage(viewer.question, "*");
       }
@@ -58,9 +60,15 @@ function answerOf(viewer, opened) {
     };
     const stop = (settle, reason) => {
       clearInterval(asking);
+      clearTimeout(warning);
       window.removeEventListener("message", listen);
       settle(reason);
     };
     window.addEventListener("message", listen);
   });
+}
+
+function noAnswer({ title }) {
+  const why = navigator.onLine ? "" : "There is no network. ";
+  return `${why}${title} does not answer: its site cannot be reached from here, or is slow. Save keeps the file for later.`;
 }

@@ -37,7 +37,10 @@ class Page {
       ]),
     );
     this.links = this.tabs.map(([name, title]) => el("a", { text: title, "data-tab": name }));
-    document.getElementById("head").replaceChildren(...headOf(recording, this.state).filter((part) => part !== null));
+    this.help = new Help();
+    document
+      .getElementById("head")
+      .replaceChildren(...headOf(recording, this.state, this.help).filter((part) => part !== null));
     document
       .getElementById("main")
       .replaceChildren(
@@ -134,10 +137,13 @@ class Page {
     window.addEventListener("themechange", redraw);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     document.addEventListener("keydown", (event) => {
-      const isTyping = event.target.matches("input, select, textarea");
-      if (event.key === "/" && !isTyping && this.tab === "flame") {
-        event.preventDefault();
-        this.flame.find.focus();
+      if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) {
+        return;
+      }
+      if (event.key === "/") {
+        this.#search(event);
+      } else if (event.key === "?") {
+        this.help.open();
       }
     });
     window.addEventListener("beforeprint", () => this.#print());
@@ -146,6 +152,15 @@ class Page {
       this.render();
       redraw();
     });
+  }
+
+  /** Into the field of what is shown: the graph's search, or the filter of a table. */
+  #search(event) {
+    const field = this.panels.get(this.tab).querySelector("input[type=search]");
+    if (field !== null) {
+      event.preventDefault();
+      field.focus();
+    }
   }
 
   /** Every section, in light colours, the flame graph at once. */

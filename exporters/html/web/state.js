@@ -10,6 +10,8 @@ const DEFAULTS = {
   range: "",
   find: "",
   zoom: "",
+  sel: "",
+  fold: "",
   mode: "new",
   sure: "",
 };
@@ -46,14 +48,20 @@ class State {
     return `#${new URLSearchParams(kept)}`;
   }
 
+  /** The address after a change, of which the next change knows before the browser says so. */
+  #with(changes) {
+    this.values = { ...this.values, ...changes };
+    return this.hashWith({});
+  }
+
   /** Shows something else; the back button returns. */
   go(changes) {
-    location.hash = this.hashWith(changes);
+    location.hash = this.#with(changes);
   }
 
   /** The same without a step for the back button: while someone types or drags. */
   replace(changes) {
-    const url = this.hashWith(changes);
+    const url = this.#with(changes);
     if (url !== location.hash) {
       location.replace(url);
     }

@@ -2,7 +2,7 @@
 
 const ALERTS = { error: "damaged", loss: "lost or cut" };
 
-function headOf(recording, state) {
+function headOf(recording, state, help) {
   const { info } = recording;
   const names = [...new Set(info.processes.map((process) => process.name).filter((name) => name !== ""))];
   const title =
@@ -30,6 +30,7 @@ function headOf(recording, state) {
         "div",
         { class: "viewers" },
         recording.embedded.map((file) => viewerButton(file, title)),
+        help.opener,
         themeButton(),
       ),
     ),
@@ -40,6 +41,7 @@ function headOf(recording, state) {
       cardsOf(recording).map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value }))),
     ),
     lossesOf(recording, state),
+    help.dialog,
   ];
 }
 
@@ -122,7 +124,7 @@ function viewerButton(file, title) {
   };
   const open = () => {
     say(`Handing ${formatBytes(file.size)} to ${viewer.title}…`);
-    handOver(viewer, embedded(file.name), title).then(
+    handOver(viewer, embedded(file.name), title, say).then(
       () => say(`${viewer.title} has the recording.`),
       (error) => say(error.message),
     );

@@ -85,7 +85,7 @@ function sortedTable({ caption, columns, rows, sortBy = 0, filterLabel = null, o
   return el(
     "section",
     { class: "table" },
-    el("div", { class: "table-head" }, el("h3", { text: caption }), filter),
+    el("div", { class: "table-head" }, el("h2", { text: caption }), filter),
     el(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },

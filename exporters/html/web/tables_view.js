@@ -451,13 +451,13 @@ function reportView(recording) {
     el(
       "section",
       { class: "table" },
-      el("h3", { text: issues.length > 0 ? "What was lost, repaired or guessed" : "Nothing was lost" }),
+      el("h2", { text: issues.length > 0 ? "What was lost, repaired or guessed" : "Nothing was lost" }),
       list,
     ),
     el(
       "section",
       { class: "table" },
-      el("h3", { text: "Inputs" }),
+      el("h2", { text: "Inputs" }),
       el("ul", {}, facts, el("li", { text: `clock: ${time.clock ?? "unknown"}` })),
     ),
   ];

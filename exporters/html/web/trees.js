@@ -19,6 +19,8 @@ class PathTree {
     this.frame = frame;
     this.own = own;
     this.groups = groups;
+    // The titles of nodes that stand for folded frames.
+    this.folds = new Map();
     this.total = Float64Array.from(own);
     this.whole = 0;
     for (let node = parent.length - 1; node >= 0; node--) {
@@ -80,11 +82,17 @@ class PathTree {
   }
 
   nameOf(node) {
-    return this.frame[node] < 0 ? this.groups.get(node) : this.recording.nameOf(this.frame[node]);
+    return this.frame[node] < 0
+      ? (this.folds.get(node) ?? this.groups.get(node))
+      : this.recording.nameOf(this.frame[node]);
   }
 
   keyOf(node) {
-    return this.frame[node] < 0 ? `~${node}` : String(this.frame[node]);
+    return this.frame[node] >= 0
+      ? String(this.frame[node])
+      : this.folds.has(node)
+        ? FOLD_KEY
+        : `~${this.groups.get(node)}`;
   }
 
   /** What all outermost nodes have whose frame is in the set of frames, given as bytes. */
@@ -192,6 +200,7 @@ function treeByThread(recording, measure, threads, range) {
 class CallersTree {
   constructor(paths) {
     this.recording = paths.recording;
+    this.folds = new Map();
     this.whole = paths.whole;
     this.paths = paths;
     // Of each node: frame, parent, total, and the paths that it stands for with what each brings.
