@@ -64,7 +64,7 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
     try:
         groups = _groups(sources, context.options.format)
         readings = _read(groups)
-        found = companions(sources, readings.values(), context.folders, trace.report, context.limit)
+        found = companions(sources, readings.values(), context.folders, trace.report, context.limit, context.sysroots)
         readings |= _read_found(found, groups, trace.report)
         sources += found
         for source in (*sources, *context.symbols):
@@ -250,9 +250,11 @@ def companions(
     folders: Sequence[str],
     report: Report,
     limit: Limit = DEFAULT_LIMIT,
+    sysroots: Sequence[str] = (),
 ) -> list[Source]:
-    """Opens the files that the readings refer to and the user has not named already: at the recorded path, next to the
-    inputs, or in the folders of symbols. The report lists those that are missing."""
+    """Opens the files that the readings refer to and the user has not named already: at the recorded path, in a copy of
+    the recorded machine's file tree and on this machine, next to the inputs, or in the folders of symbols. The report
+    lists those that are missing."""
     given = {source.name for source in sources}
     found: list[Source] = []
     for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):
@@ -260,7 +262,7 @@ def companions(
         if name in given:
             continue
         given.add(name)
-        source = _companion(companion, sources, folders, report, limit)
+        source = _companion(companion, sources, folders, sysroots, report, limit)
         if source is None:
             report.note("companion_missing", where=companion.path, detail=companion.path)
         else:
@@ -269,7 +271,12 @@ def companions(
 
 
 def _companion(
-    companion: Companion, sources: Sequence[Source], folders: Sequence[str], report: Report, limit: Limit
+    companion: Companion,
+    sources: Sequence[Source],
+    folders: Sequence[str],
+    sysroots: Sequence[str],
+    report: Report,
+    limit: Limit,
 ) -> Source | None:
     """Returns the file, of a pack if one of the inputs is of one that has it."""
     key = f"companion {companion.format} {companion.path}"
@@ -277,23 +284,32 @@ def _companion(
     answers = next((one for one in all_answers if one.knows(key)), all_answers[0])
 
     def find() -> Source | None:
-        found = _first_valid(_candidates(companion.path, sources, folders), companion, report, limit)
+        found = _first_valid(_candidates(companion.path, sources, folders, sysroots), companion, report, limit)
         return replace(found, answers=answers.of(found.path)) if found is not None and answers.keeps else found
 
     def unpacked(value: Any) -> Source | None:
         if value is not None:
             return unpacked_source(value, answers, limit)
-        return _first_valid(paths_beside((), folders, Path(companion.path).name), companion, report, limit)
+        places = [*_in_trees(companion.path, sysroots), *paths_beside((), folders, Path(companion.path).name)]
+        return _first_valid(places, companion, report, limit)
 
     return answers.ask(key, report, find, lambda found: packed_source(found) if found is not None else None, unpacked)
 
 
-def _candidates(recorded: str, sources: Sequence[Source], folders: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yields paths, each with the input that it is beside. A recorded path that is not absolute tells nothing: the
+def _candidates(
+    recorded: str, sources: Sequence[Source], folders: Sequence[str], sysroots: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yields paths, each with what the user has named there. A recorded path that is not absolute tells nothing: the
     program's folder is not known."""
+    yield from _in_trees(recorded, sysroots)
     if os.path.isabs(recorded):
         yield recorded, ""
     yield from paths_beside(sources, folders, Path(recorded).name)
+
+
+def _in_trees(recorded: str, sysroots: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns a recorded path in each copy of the recorded machine's file tree, with that copy."""
+    return [(f"{root.rstrip(os.sep)}{recorded}", root) for root in sysroots if os.path.isabs(recorded)]
 
 
 def _first_valid(

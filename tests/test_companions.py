@@ -38,9 +38,8 @@ def dump(name: str = "f", pid: int = PID) -> bytes:
     return JitDump(pid=pid, start=START).load(name, CODE, ts=START + 5).bytes()
 
 
-def loaded(*inputs: Path, symbols: list[Path] | None = None) -> Trace:
-    trace = load_checked(list(inputs), symbols=symbols or [])
-    return trace
+def loaded(*inputs: Path, symbols: list[Path] | None = None, sysroot: Path | None = None) -> Trace:
+    return load_checked(list(inputs), symbols=symbols or [], sysroots=[sysroot] if sysroot else [])
 
 
 def reported(trace: Trace) -> dict[str, int]:
@@ -89,6 +88,19 @@ def test_the_first_place_counts(recording: Path, nth: int) -> None:
         data = dump(f"f{number}")
         (root / place).write_bytes(zstandard.compress(data) if place.endswith(".zst") else data)
     assert stacks(loaded(recording, symbols=[root / "symbols"]))[0] == f"f{nth}"
+
+
+@pytest.mark.parametrize("suffix", ["", ".zst"])
+def test_in_a_copy_of_the_file_tree(recording: Path, tmp_path: Path, suffix: str) -> None:
+    """The user says that this is what the recorded machine had, so a file of this machine's does not come first."""
+    made = tmp_path / "made" / DUMP
+    made.write_bytes(dump("of this machine"))
+    copied = tmp_path / "tree" / f"{made.relative_to('/')}{suffix}"
+    copied.parent.mkdir(parents=True)
+    copied.write_bytes(zstandard.compress(dump("of the tree")) if suffix else dump("of the tree"))
+    assert stacks(loaded(recording, sysroot=tmp_path / "tree"))[0] == "of the tree"
+    copied.unlink()
+    assert stacks(loaded(recording, sysroot=tmp_path / "tree"))[0] == "of this machine"
 
 
 def test_nowhere(recording: Path) -> None:

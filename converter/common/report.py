@@ -205,8 +205,8 @@ KINDS: dict[str, Kind] = {
     "code_unknown": Kind("info", "sampled addresses outside known code are shown as [unknown]",
         "usually frames of code built without frame pointers"),
     "code_unrecorded": Kind("info", "generated code that nothing names is shown by the memory in which it is",
-        "let the runtime write the names of its code from the start of the program: README has the options of each; "
-        "stubs and trampolines of some have none"),
+        "let the runtime write the names of its code from the start of the program: docs/record has the options of "
+        "each; stubs and trampolines of some have none"),
     "names_missing": Kind("loss", "functions of mapped files are shown by address for want of symbols",
         "give the recorded files: --sysroot / if they are still on this machine, --sysroot DIR for a copy of the "
         "recorded machine's files, or --symbols FILE; perf record --buildid-mmap writes build ids also with -z, -B or "

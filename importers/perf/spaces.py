@@ -61,7 +61,8 @@ MAX_ANCESTORS = 64
 MEMORY_FILE = "/memfd:"
 OF_MEMORY_FILE = (
     "a program that runs from memory: record again with perf record --buildid-mmap, and give a copy of it, --symbols "
-    "FILE; code of a runtime: let it write the names of its code from the start of the program, README has the options"
+    "FILE; code of a runtime: let it write the names of its code from the start of the program, docs/record has the "
+    "options"
 )
 # x86's KERNEL_IMAGE_SIZE, the largest.
 KERNEL_SIZE = 1 << 30
