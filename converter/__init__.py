@@ -15,14 +15,16 @@ from traceferry.common.errors import FormatError, TraceferryError, UsageError
 if TYPE_CHECKING:
     from traceferry.api import convert, load, save
     from traceferry.common.report import Issue, Report
+    from traceferry.data_tables import DataTable
+    from traceferry.loaded_trace import LoadedTrace
     from traceferry.model import Trace
     from traceferry.reading import LoadOptions
 
     __version__: str
 
 __all__ = [
-    "FormatError", "Issue", "LoadOptions", "Report", "Trace", "TraceferryError", "UsageError", "__version__", "convert",
-    "load", "save",
+    "DataTable", "FormatError", "Issue", "LoadOptions", "LoadedTrace", "Report", "Trace", "TraceferryError",
+    "UsageError", "__version__", "convert", "load", "save",
 ]  # fmt: skip
 
 
@@ -40,6 +42,14 @@ def __getattr__(name: str) -> Any:
         from traceferry.reading import LoadOptions
 
         return LoadOptions
+    if name == "LoadedTrace":
+        from traceferry.loaded_trace import LoadedTrace
+
+        return LoadedTrace
+    if name == "DataTable":
+        from traceferry.data_tables import DataTable
+
+        return DataTable
     if name == "Trace":
         from traceferry.model import Trace
 

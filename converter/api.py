@@ -10,6 +10,7 @@ from traceferry import registry
 from traceferry.common.errors import within_limits
 from traceferry.common.report import Report
 from traceferry.files.output import open_output
+from traceferry.loaded_trace import LoadedTrace
 from traceferry.loading import load_inputs, narrowed
 from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import LoadOptions, Paths
@@ -28,7 +29,7 @@ def load(
     find_symbols: FindSymbols | None = None,
     bring: Callable[[str, Report], None] | None = None,
     folders: Paths = (),
-) -> Trace:
+) -> LoadedTrace:
     """Reads one or several recordings of one run into one trace on one clock.
 
     Parameters
@@ -50,7 +51,7 @@ def load(
 
     Returns
     -------
-    Trace
+    LoadedTrace
         What was recorded. Its report lists what was lost; some losses are found only when a thread is loaded.
 
     Raises
@@ -62,7 +63,7 @@ def load(
         out.
     """
     options = options or LoadOptions()
-    return narrowed(load_inputs(inputs, symbols, options, find_symbols, bring, folders=folders), options)
+    return LoadedTrace(narrowed(load_inputs(inputs, symbols, options, find_symbols, bring, folders=folders), options))
 
 
 @within_limits()

@@ -90,7 +90,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
         },
         "processes": processes,
         "events": _events(collected),
-        "functions": {"total": len(trace.funcs), "top": _functions(collected, top, sort)},
+        "functions": {"total": len(trace.funcs), "top": functions_json(collected, top, sort)},
         "allocations": _allocations(trace, collected.allocations, top),
         "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
         "coverage": _coverage(trace, top),
@@ -106,7 +106,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
     return {"verdict": verdict.as_json(), **summary, "issues": [issue.as_json() for issue in trace.report]}
 
 
-def _functions(collected: Collected, top: int, sort: str) -> list[Json]:
+def functions_json(collected: Collected, top: int, sort: str) -> list[Json]:
     """Returns those that were called or sampled, in the same order on every run. Addresses of a library that nothing
     names are one."""
     trace, group = collected.trace, grouped_addresses(collected.trace)
