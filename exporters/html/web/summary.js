@@ -1,7 +1,5 @@
 // The head of the page: what was recorded, what was lost, and the ways into the viewers.
 
-const ALERTS = { error: "damaged", loss: "lost or cut" };
-
 function headOf(recording, state, help) {
   const { info } = recording;
   const names = [...new Set(info.processes.map((process) => process.name).filter((name) => name !== ""))];
@@ -40,7 +38,7 @@ function headOf(recording, state, help) {
       { class: "cards" },
       cardsOf(recording).map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value }))),
     ),
-    lossesOf(recording, state),
+    verdictElement(recording.info.verdict, state),
     help.dialog,
   ];
 }
@@ -92,26 +90,44 @@ function eventTitle({ name, kind, is_scaled: isScaled }) {
   return kind === "off-cpu" ? "Time off the CPU" : isScaled ? `${name} (scaled)` : name;
 }
 
-/** One line for what matters, which leads to the report. */
-function lossesOf(recording, state) {
-  const bad = recording.info.issues.filter((issue) => issue.severity !== "info");
-  if (bad.length === 0) {
-    return null;
-  }
-  const worst = bad.some((issue) => issue.severity === "error") ? "error" : "loss";
-  const first = bad.find((issue) => issue.severity === worst);
+const VERDICT_BADGES = { error: "damaged", good: "good" };
+
+/** What the recording is worth, in a line, and the next commands; state: null where there is no way to the report. */
+function verdictElement({ kind, severity, headline, advice, more }, state) {
+  const level = kind === "good" ? "good" : severity;
+  const told = advice.map(({ text, command }) =>
+    el(
+      "li",
+      {},
+      command ? `${text}: ` : text,
+      command ? el("code", { text: command }) : null,
+      command ? copyButton(command) : null,
+    ),
+  );
   return el(
     "div",
-    { class: `losses ${worst}` },
-    el("span", { class: "badge", text: ALERTS[worst] }),
-    el(
-      "div",
-      {},
-      el("strong", { text: first.title }),
-      first.advice ? el("span", { class: "advice", text: ` – ${first.advice}` }) : null,
-    ),
-    button(bad.length > 1 ? `All ${bad.length}` : "More", () => state.go({ tab: "report" }), { class: "quiet" }),
+    { class: `verdict-line ${level}` },
+    el("span", { class: "badge", text: VERDICT_BADGES[level] ?? "to improve" }),
+    el("div", {}, el("strong", { text: headline }), told.length > 0 ? el("ul", {}, told) : null),
+    more > 0 && state !== null
+      ? button(`${formatCount(more)} more`, () => state.go({ tab: "report" }), { class: "quiet" })
+      : null,
   );
+}
+
+function copyButton(text) {
+  const made = button(
+    "Copy",
+    () =>
+      navigator.clipboard.writeText(text).then(
+        () => {
+          made.textContent = "Copied";
+        },
+        () => getSelection().selectAllChildren(made.previousSibling),
+      ),
+    { class: "quiet copy", "aria-label": `Copy the command: ${text}` },
+  );
+  return made;
 }
 
 function viewerButton(file, title) {
