@@ -25,8 +25,8 @@ from traceferry.model import Trace, TraceBuilder
 # In the order in which they build on each other.
 SCRIPTS = (
     "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "paths.js", "recording.js", "trees.js", "fold.js",
-    "state.js", "help.js", "table.js", "activity.js", "flame.js", "costs.js", "threads_menu.js", "flame_view.js",
-    "hardware_tables.js", "tables_view.js", "source_view.js", "summary.js", "main.js",
+    "state.js", "help.js", "table.js", "activity.js", "heatmap.js", "flame.js", "costs.js", "threads_menu.js",
+    "time_order.js", "flame_view.js", "hardware_tables.js", "tables_view.js", "source_view.js", "summary.js", "main.js",
 )  # fmt: skip
 
 
@@ -110,6 +110,7 @@ def write_document(out: Output, scripts: Sequence[str], data: bytes, pieces: Ite
 
 def _packed(page: PageData, others: dict[str, Any], budget: int) -> bytes:
     """Returns the data, compressed, with as much detail as there is room for."""
+    page.limit(budget)
     detail, data = first_that_fits(DETAILS, lambda d: gzipped(orjson.dumps(page.shaped(d) | others)), budget)
     page.note_narrowed(detail)
     return data

@@ -72,14 +72,40 @@ def _detail(nodes: int, buckets: int) -> Detail:
 
 
 MOST_NODES = 40_000
+# Parts of the time of samples, and of calls, which have amounts in every part that they last.
+MOST_PARTS, MOST_PARTS_OF_CALLS = 8192, 1024
+# Of the heatmap, in which a column is a second or another power of ten of it.
+FEWEST_COLUMNS = 20
+# Fewer bytes than any amount with its place needs, compressed.
+LEAST_BYTES_OF_AMOUNT = 1.0
 # From much to little.
 DETAILS = tuple(
     _detail(nodes, buckets)
     for nodes, buckets in (
-        (MOST_NODES, 512), (MOST_NODES, 256), (25_000, 256), (25_000, 128), (15_000, 128), (10_000, 128), (7_000, 64),
+        (MOST_NODES, MOST_PARTS), (MOST_NODES, 4096), (MOST_NODES, 2048), (MOST_NODES, 1024), (MOST_NODES, 512),
+        (MOST_NODES, 256), (25_000, 256), (25_000, 128), (15_000, 128), (10_000, 128), (7_000, 64),
         (5_000, 64), (3_000, 64), (2_000, 32), (1_000, 32), (500, 32), (200, 32), (50, 32),
     )
 )  # fmt: skip
+
+
+class TimeParts(NamedTuple):
+    """n: how many parts of time there are; width_ns: their length; column_ns: a round time, 2^m times as long."""
+
+    n: int
+    width_ns: int
+    column_ns: int
+
+
+def time_parts(trace: Trace) -> TimeParts:
+    """Returns the finest parts of the recording's time that a page can show, of which columns of a heatmap are made."""
+    duration = max(sums.limited(trace.end_ts - trace.start_ts), 1)
+    most = MOST_PARTS if trace.events else MOST_PARTS_OF_CALLS
+    column = 10 ** max(len(str(duration // FEWEST_COLUMNS)) - 1, 0)
+    width = column
+    while width % 2 == 0 and 2 * (duration // width + 1) <= most:
+        width //= 2
+    return TimeParts(duration // width + 1, width, column)
 
 
 class Names(NamedTuple):
@@ -92,8 +118,9 @@ class Names(NamedTuple):
 class PageData:
     """The sums of a trace that a page shows."""
 
-    def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
+    def __init__(self, trace: Trace, collected: Collected, trees: Trees, column_ns: int) -> None:
         self._trace = trace
+        self._column_ns = column_ns
         self._collected = collected
         self._trees = trees
         self._info = _shortened(summary_of(collected, LONGEST_LIST))
@@ -104,14 +131,19 @@ class PageData:
 
     @classmethod
     def of(cls, trace: TraceBuilder, progress: Callable[[int], None]) -> PageData:
-        trees = Trees(trace)
+        n_parts, width_ns, column_ns = time_parts(trace)
+        trees = Trees(trace, n_parts, width_ns=width_ns)
         collected = collect(trace, trees, progress)
-        page = cls(trace, collected, trees)
+        page = cls(trace, collected, trees, column_ns)
         for nth, process in enumerate(trace.processes):
             for view in views_of(trace, process) if process.heap_snapshots else ():
                 trees.add_view(nth, view, view.load(trace))
         _add_live(trees)
         return page
+
+    def limit(self, n_bytes: int) -> None:
+        """Makes the parts of time longer until what they have can be in so many bytes, compressed, at all."""
+        self._trees.coarsen_to(int(n_bytes / LEAST_BYTES_OF_AMOUNT))
 
     def shaped(self, detail: Detail) -> Json:
         """Returns what the page embeds, with that much detail."""
@@ -122,7 +154,7 @@ class PageData:
         info = self._info | {"issues": _shortened([issue.as_json() for issue in self._trace.report])}
         return {
             "info": _cut(info, dict.fromkeys(RANKED, detail.rows) | {"counters": detail.counters}),
-            "time": {"buckets": n_buckets, "width_ns": width_ns},
+            "time": {"buckets": n_buckets, "width_ns": width_ns, "column_ns": max(self._column_ns, width_ns)},
             **self._names(kept),
             "nodes": {"parent": _steps_back(kept.parent), "frame": kept.frame.tolist()},
             "measures": [_measure(m, facts) for m in measures],

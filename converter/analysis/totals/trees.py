@@ -108,14 +108,21 @@ class Series:
 
 class Trees:
     """The call trees of a trace. n_buckets: how many parts of equal length the recording's time has; width_ns: their
-    length; of_stack: for each measure of samples the amounts of the trace's stacks, int64."""
+    length, by default the least with which they are the whole; of_stack: for each measure of samples the amounts of the
+    trace's stacks, int64."""
 
-    def __init__(self, trace: TraceBuilder, n_buckets: int = FIRST_BUCKETS, most_amounts: int = MOST_AMOUNTS) -> None:
+    def __init__(
+        self,
+        trace: TraceBuilder,
+        n_buckets: int = FIRST_BUCKETS,
+        most_amounts: int = MOST_AMOUNTS,
+        width_ns: int | None = None,
+    ) -> None:
         self.keys = Keys(trace)
         self.nodes = NodeTable()
         self.series: list[Series] = []
         self.n_buckets = n_buckets
-        self.width_ns = max(sums.limited(trace.end_ts - trace.start_ts) // n_buckets + 1, 1)
+        self.width_ns = width_ns or max(sums.limited(trace.end_ts - trace.start_ts) // n_buckets + 1, 1)
         self.of_stack: dict[Measure, Array] = {}
         self._trace = trace
         self._most = most_amounts
@@ -273,6 +280,11 @@ class Trees:
     def _finish(self) -> None:
         self._n_done += _n_amounts(self.series[self._done :])
         self._done = len(self.series)
+
+    def coarsen_to(self, most_amounts: int) -> None:
+        """Halves the buckets until there are at most so many amounts, or one bucket."""
+        while self.n_buckets > 1 and _n_amounts(self.series) > most_amounts:
+            self.halve()
 
     def halve(self) -> None:
         """Makes one bucket of each two."""

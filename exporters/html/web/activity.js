@@ -4,6 +4,7 @@ const STRIP_HEIGHT = 64;
 const STRIP_AXIS = 16;
 
 const SAMPLES_IN_BAR = 4;
+const MOST_BARS = 600;
 
 /** The sums of so many values each; what is left over at the end is as much as if it were whole. */
 function joinedBars(values, wide) {
@@ -41,7 +42,11 @@ class ActivityStrip {
   /** nSamples: of which the values are, Infinity where they are exact. */
   show(values, unit, range, nSamples) {
     // Of few samples, narrow bars would say when events were that happened before or after.
-    this.wide = Math.max(1, Math.ceil((values.length * SAMPLES_IN_BAR) / Math.max(nSamples, SAMPLES_IN_BAR)));
+    this.isOfFew = SAMPLES_IN_BAR * Math.min(values.length, MOST_BARS) > Math.max(nSamples, SAMPLES_IN_BAR);
+    this.wide = Math.max(
+      Math.ceil(values.length / MOST_BARS),
+      Math.ceil((values.length * SAMPLES_IN_BAR) / Math.max(nSamples, SAMPLES_IN_BAR)),
+    );
     this.nSamples = nSamples;
     this.values = joinedBars(values, this.wide);
     this.unit = unit;
@@ -174,8 +179,9 @@ class ActivityStrip {
       this.range === null
         ? `Whole time, ${formatTime(this.recording.durationNs)}: drag to choose a range`
         : `${formatTime(start)} to ${formatTime(end)}, ${formatTime(end - start)} long`;
-    this.readout.textContent =
-      this.wide > 1 ? `${text} · ${plural(this.nSamples, "sample")} only: each bar is of several` : text;
+    this.readout.textContent = this.isOfFew
+      ? `${text} · ${plural(this.nSamples, "sample")} only: each bar is of several`
+      : text;
     this.clear.hidden = this.range === null;
     this.canvas.setAttribute("aria-valuenow", String((this.range ?? [0])[0]));
     this.canvas.setAttribute("aria-valuetext", text);

@@ -9,13 +9,15 @@ const HIGHEST = 0.62; // of the window
 const PRINTED_ROWS = 44;
 
 class FlameGraph {
-  /** on: {zoom(node), hover(node, event), select(node)}; node -1 is the whole. */
+  /** on: {zoom(node), hover(node, event), select(node), range([first, last])}; node -1 is the whole. range: parts of
+   * time, of trees whose nodes have places in time, in which one drags to choose some. */
   constructor(on) {
     this.on = on;
     this.tree = null;
     this.zoomed = -1;
     this.selected = -1;
     this.hovered = -1;
+    this.dragged = null;
     this.isChosen = null;
     this.upward = false;
     this.window = [0, 1];
@@ -67,6 +69,9 @@ class FlameGraph {
     if (node < 0 || !(this.tree.whole > 0)) {
       return [0, 1];
     }
+    if (this.tree.spanOf !== undefined) {
+      return this.tree.spanOf(node);
+    }
     let start = 0;
     for (let at = node; at >= 0; at = this.tree.parentOf(at)) {
       for (const child of this.tree.childrenOf(this.tree.parentOf(at))) {
@@ -110,26 +115,10 @@ class FlameGraph {
     this.sizeOf = Math.max(1, this.element.clientWidth);
     const [from, to] = this.window;
     const scale = this.sizeOf / Math.max(to - from, 1e-15);
-    const part = 1 / (this.tree.whole || 1);
     this.rows = [[{ node: -1, x: -from * scale, width: scale }]];
+    const childrenIn = this.tree.spanOf === undefined ? this.#bySize(scale) : this.#byTime(from, scale);
     for (let depth = 0; depth < this.rows.length; depth++) {
-      const next = [];
-      for (const { node, x, width } of this.rows[depth]) {
-        if (width < NARROWEST) {
-          continue;
-        }
-        let at = x;
-        for (const child of this.tree.childrenOf(node)) {
-          const wide = this.tree.totalOf(child) * part * scale;
-          if (at > this.sizeOf || wide < NARROWEST) {
-            break; // those that follow are no larger
-          }
-          if (at + wide >= 0) {
-            next.push({ node: child, x: at, width: wide });
-          }
-          at += wide;
-        }
-      }
+      const next = this.rows[depth].flatMap((rectangle) => (rectangle.width < NARROWEST ? [] : childrenIn(rectangle)));
       if (next.length > 0) {
         this.rows.push(next);
       }
@@ -137,6 +126,47 @@ class FlameGraph {
     this.spacer.style.height = `${this.rows.length * ROW}px`;
     this.element.style.height = `${Math.min(this.rows.length * ROW, Math.max(220, window.innerHeight * HIGHEST))}px`;
     this.draw();
+  }
+
+  /** The children of a rectangle that can be seen, the largest first. */
+  #bySize(scale) {
+    const part = 1 / (this.tree.whole || 1);
+    return ({ node, x }) => {
+      const found = [];
+      let at = x;
+      for (const child of this.tree.childrenOf(node)) {
+        const width = this.tree.totalOf(child) * part * scale;
+        if (at > this.sizeOf || width < NARROWEST) {
+          break; // those that follow are no larger
+        }
+        if (at + width >= 0) {
+          found.push({ node: child, x: at, width });
+        }
+        at += width;
+      }
+      return found;
+    };
+  }
+
+  /** Those that can be seen, at their places in time. Of several that are too narrow, one is drawn. */
+  #byTime(from, scale) {
+    return ({ node }) => {
+      const found = [];
+      let shownTo = Number.NEGATIVE_INFINITY;
+      for (const child of this.tree.childrenOf(node)) {
+        const [start, end] = this.tree.spanOf(child);
+        const x = (start - from) * scale;
+        if (x > this.sizeOf) {
+          break;
+        }
+        const width = (end - start) * scale;
+        if (x + width >= 0 && (width >= NARROWEST || x >= shownTo)) {
+          found.push({ node: child, x, width: Math.max(width, NARROWEST) });
+          shownTo = x + Math.max(width, 1);
+        }
+      }
+      return found;
+    };
   }
 
   #topOf(depth) {
@@ -161,6 +191,18 @@ class FlameGraph {
         }
       }
     }
+    if (this.dragged !== null) {
+      this.#drawDragged(context, height);
+    }
+  }
+
+  /** The range of time that is being dragged, as parts of the width. */
+  #drawDragged(context, height) {
+    const [from, to] = this.dragged.map((x) => x * this.sizeOf);
+    context.fillStyle = cssColor("--accent");
+    context.globalAlpha = 0.2;
+    context.fillRect(Math.min(from, to), 0, Math.abs(to - from), height);
+    context.globalAlpha = 1;
   }
 
   #drawFrame(context, { node, x, width }, top) {
@@ -225,6 +267,12 @@ class FlameGraph {
     this.element.addEventListener("pointermove", (event) => {
       if (drag !== null && event.buttons) {
         drag.moved ||= Math.abs(event.clientX - drag.x) > 4;
+        if (drag.moved && this.tree.spanOf !== undefined) {
+          this.dragged = [this.#placeOf(drag.x), this.#placeOf(event.clientX)];
+          this.draw();
+          this.on.hover(null, event);
+          return;
+        }
         if (drag.moved) {
           this.#moveTo(drag.window[0] - ((event.clientX - drag.x) / this.sizeOf) * (drag.window[1] - drag.window[0]));
           this.on.hover(null, event);
@@ -245,6 +293,17 @@ class FlameGraph {
     });
     this.element.addEventListener("pointerdown", (event) => {
       drag = { x: event.clientX, window: this.window, moved: false };
+      if (this.tree.spanOf !== undefined) {
+        this.element.setPointerCapture(event.pointerId);
+      }
+    });
+    this.element.addEventListener("pointerup", () => {
+      if (this.dragged !== null) {
+        const [from, to] = this.window;
+        const chosen = this.dragged.map((place) => from + place * (to - from)).sort((a, b) => a - b);
+        this.dragged = null;
+        this.on.range(chosen.map((place) => this.tree.partAt(place)));
+      }
     });
     this.element.addEventListener("click", (event) => {
       const node = this.nodeAtPoint(event);
@@ -270,6 +329,12 @@ class FlameGraph {
       { passive: false },
     );
     this.element.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  /** Where a point is, as a part of the width. */
+  #placeOf(clientX) {
+    const box = this.element.getBoundingClientRect();
+    return Math.max(0, Math.min(1, (clientX - box.left) / this.sizeOf));
   }
 
   #moveTo(start) {

@@ -19,15 +19,19 @@ class FlameView {
         this.state.replace({ sel: this.#pathOf(node) });
         this.#describe(node);
       },
+      range: (range) => this.state.go({ range: range.join("-"), zoom: "", sel: "" }),
     });
-    this.strip = new ActivityStrip(recording, (range, isMade) => {
+    const chooseRange = (range, isMade) => {
       const changes = { range: range === null ? "" : range.join("-") };
       if (isMade) {
         this.state.go(changes);
       } else {
         this.state.replace(changes);
       }
-    });
+    };
+    this.strip = new ActivityStrip(recording, chooseRange);
+    this.heatmap = new Heatmap(recording, chooseRange);
+    this.inOrder = new ThreadChoice(recording, state);
     this.tooltip = el("div", { class: "tooltip", hidden: true });
     this.detail = el("div", { class: "detail", "aria-live": "polite" });
     this.legend = el("div", { class: "legend", role: "group", "aria-label": "Legend" });
@@ -40,7 +44,8 @@ class FlameView {
       { class: "panel", id: "flame" },
       this.#toolbar(),
       this.costs,
-      this.strip.element,
+      el("div", { class: "activities" }, this.activity, this.strip.element, this.heatmap.element),
+      this.inOrder.element,
       this.legend,
       this.path,
       this.nothing,
@@ -86,6 +91,11 @@ class FlameView {
     this.from = this.#choice("Direction", "from", [
       ["roots", "Callees"],
       ["leaves", "Callers"],
+      ["time", "Time order"],
+    ]);
+    this.activity = this.#choice("Activity", "activity", [
+      ["", "Strip"],
+      ["heatmap", "Heatmap"],
     ]);
     this.by = this.#choice("Grouping", "by", [
       ["all", "Merged"],
@@ -154,7 +164,7 @@ class FlameView {
     const measure = recording.measures[this.measureIndex];
     this.unit = measure.unit;
     this.measure.value = String(this.measureIndex);
-    for (const group of [this.from, this.by, this.up]) {
+    for (const group of [this.from, this.by, this.up, this.activity]) {
       for (const option of group.children) {
         option.setAttribute("aria-pressed", String(values[group.dataset.key] === option.dataset.value));
       }
@@ -165,13 +175,17 @@ class FlameView {
       this.find.value = values.find;
     }
     this.fold.hidden = true;
-    this.by.hidden = values.from === "leaves";
+    const from = measure.timed || values.from !== "time" ? values.from : "roots";
+    this.from.querySelector("[data-value=time]").hidden = !measure.timed || recording.durationNs <= 0;
+    this.by.hidden = from !== "roots";
+    this.inOrder.element.hidden = from !== "time";
     this.tree =
-      values.from === "leaves" ? this.#cached("callers", () => new CallersTree(this.merged)) : this.#paths(values);
-    this.strip.element.hidden = !measure.timed || recording.durationNs <= 0;
-    if (!this.strip.element.hidden) {
-      this.strip.show(recording.activity(this.measureIndex, this.threads), this.unit, this.range, samplesOf(measure));
-    }
+      from === "leaves"
+        ? this.#cached("callers", () => new CallersTree(this.merged))
+        : from === "time"
+          ? this.#inTime()
+          : this.#paths(values);
+    this.#showActivity(values, measure);
     this.chosen = this.#search(values.find);
     const zoomed = values.zoom === "" ? -1 : nodeAt(this.tree, values.zoom.split("."));
     this.#sayNothing();
@@ -187,6 +201,29 @@ class FlameView {
     this.#showLegend();
     this.costs.replaceChildren(costsElement(this.merged, this.unit, this.state));
     this.#describe(this.graph.selected >= 0 ? this.graph.selected : zoomed);
+  }
+
+  #showActivity(values, measure) {
+    const { recording } = this;
+    const isThere = measure.timed && recording.durationNs > 0;
+    const isHeatmap = isThere && values.activity === "heatmap";
+    this.activity.hidden = !isThere;
+    this.strip.element.hidden = !isThere || isHeatmap;
+    this.heatmap.element.hidden = !isHeatmap;
+    if (isThere) {
+      const shown = isHeatmap ? this.heatmap : this.strip;
+      shown.show(recording.activity(this.measureIndex, this.threads), this.unit, this.range, samplesOf(measure));
+    }
+  }
+
+  /** The busiest of the chosen threads in the order of time. */
+  #inTime() {
+    const thread = this.inOrder.show(this.threads, this.measureIndex);
+    const paths = this.#paths({ by: "all" });
+    return this.#cached(
+      `time ${thread} ${paths === this.merged}`,
+      () => new TimeTree(this.recording, paths, this.measureIndex, thread, this.range),
+    );
   }
 
   /** The call paths from the roots, folded where that is wanted and there is something to fold. */
@@ -342,8 +379,10 @@ class FlameView {
   #resized() {
     if (this.tree && this.element.clientWidth > 0) {
       this.graph.layOut();
-      if (!this.strip.element.hidden) {
-        this.strip.draw();
+      for (const activity of [this.strip, this.heatmap]) {
+        if (!activity.element.hidden) {
+          activity.draw();
+        }
       }
     }
   }

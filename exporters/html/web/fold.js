@@ -161,6 +161,7 @@ function foldedTree(paths, measure) {
     Float64Array.from(made.own),
     made.groups,
   );
+  tree.placeOf = placeOf;
   for (const [node, { frames }] of folds) {
     tree.folds.set(node, foldTitle(recording, frames, least, most));
   }

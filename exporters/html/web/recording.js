@@ -20,6 +20,8 @@ class Recording {
     this.sources = data.sources;
     this.nBuckets = data.time.buckets;
     this.bucketNs = data.time.width_ns;
+    // What a column of the heatmap is: a round time, of a whole number of buckets.
+    this.columnNs = data.time.column_ns;
     this.durationNs = data.info.time.duration_ns;
     this.funcs = data.funcs;
     this.files = data.files;
@@ -196,6 +198,12 @@ class Recording {
       }
     }
     return found;
+  }
+
+  /** How many samples there are; Infinity of a recording of calls or allocations. */
+  samplesInAll() {
+    const n = this.info.processes.flatMap(({ threads }) => threads).reduce((all, { samples }) => all + samples, 0);
+    return n > 0 ? n : Number.POSITIVE_INFINITY;
   }
 
   /** The source with text in which a function stands: its index and the function's line; null if there is none. */

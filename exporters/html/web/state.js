@@ -12,6 +12,7 @@ const DEFAULTS = {
   zoom: "",
   sel: "",
   fold: "",
+  activity: "",
   mode: "new",
   sure: "",
 };
