@@ -77,7 +77,7 @@ MOST_PARTS, MOST_PARTS_OF_CALLS = 8192, 1024
 # Of the heatmap, in which a column is a second or another power of ten of it.
 FEWEST_COLUMNS = 20
 # Fewer bytes than any amount with its place needs, compressed.
-LEAST_BYTES_OF_AMOUNT = 1.0
+LEAST_BYTES_OF_AMOUNT = 0.4
 # From much to little.
 DETAILS = tuple(
     _detail(nodes, buckets)
