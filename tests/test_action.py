@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -18,6 +19,12 @@ from clients.firefox import MODULES, NODE
 from conftest import REPO
 from test_compare import calls
 
+_SPEC = importlib.util.spec_from_file_location("action", REPO / ".ci" / "action.py")
+assert _SPEC is not None
+assert _SPEC.loader is not None
+ACTION_MODULE = importlib.util.module_from_spec(_SPEC)
+sys.modules["action"] = ACTION_MODULE
+_SPEC.loader.exec_module(ACTION_MODULE)
 ACTION = yaml.safe_load((REPO / "action.yml").read_text())
 RECORDING = REPO / "fixtures" / "jit" / "php82"
 TRACEFERRY = Path(sys.executable).with_name("traceferry")
@@ -28,6 +35,14 @@ pytestmark = pytest.mark.skipif(
 # What stands for the download of the last run's artifact.
 GH = """#!/bin/sh
 case "$*" in
+  *comments*)
+    [ -z "$FORBIDDEN" ] || exit 1
+    case "$*" in
+      *PATCH*|*POST*)
+        echo "$*" >>"$COMMENTS/calls"
+        for word; do case $word in body=@*) cp "${word#body=@}" "$COMMENTS/body" ;; esac; done ;;
+      *) [ ! -f "$COMMENTS/body" ] || echo 7 ;;
+    esac ;;
   *"run download"*) for word; do last=$word; done; cp -r "$STORED" "$last" ;;
   *) [ ! -d "$STORED" ] || echo 42 ;;
 esac
@@ -41,6 +56,8 @@ class Runner:
     folder: Path
     inputs: dict[str, str]
     branch: str = "main"
+    head: str = ""  # the repository of the pull request's branch; "" is no pull request
+    forbidden: str = ""
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     log: str = ""
@@ -71,6 +88,8 @@ class Runner:
             None: True,
             "inputs.baseline == 'artifact'": given["baseline"] == "artifact",
             "steps.stage.outcome == 'success'": "stage" in self.outputs,
+            "inputs.comment == 'true' && github.event_name == 'pull_request'": given["comment"] == "true"
+            and bool(self.head),
         }
         text = step.get("if")
         if isinstance(text, str) and text.startswith("inputs.baseline == 'artifact' && steps.compare"):
@@ -89,6 +108,7 @@ class Runner:
             env={
                 "PATH": f"{self.folder.parent}/bin:{os.environ['PATH']}", "HOME": os.environ.get("HOME", "/"),
                 "TRACEFERRY": str(TRACEFERRY), "RUNNER_TEMP": str(self.folder / "temp"),
+                "GITHUB_ACTION_PATH": str(REPO), "COMMENTS": str(self.folder.parent), "FORBIDDEN": self.forbidden,
                 "GITHUB_REPOSITORY": "owner/app", "STORED": str(self.folder.parent / "stored"),
                 **{name: str(path) for name, path in files.items()}, **self.environment, **env,
             },
@@ -108,7 +128,9 @@ class Runner:
             return given[rest[0]]
         if source == "steps":
             return self.outputs[rest[0]][rest[2]]
-        return {"github.token": "", "github.event.repository.default_branch": "main"}[match[1]]
+        event = "github.event.pull_request."
+        known = {"github.token": "", "github.event.repository.default_branch": "main", f"{event}number": "12"}
+        return (known | {f"{event}head.repo.full_name": self.head})[match[1]]
 
     @property
     def verdict(self) -> str:
@@ -128,12 +150,15 @@ def job(tmp_path: Path) -> object:
     gh.chmod(0o755)
     made = iter(range(100))
 
-    def start(runs: dict[str, bytes], branch: str = "main", **inputs: str) -> Runner:
+    def start(
+        runs: dict[str, bytes], branch: str = "main", head: str = "", forbidden: str = "", **inputs: str
+    ) -> Runner:
         folder = tmp_path / f"job{next(made)}"
         folder.mkdir()
         for name, data in runs.items():
             (folder / name).write_bytes(data)
-        return Runner(folder, {"recordings": "*.xray", **inputs}, branch).run()
+        given = {"recordings": "*.xray", "python": sys.executable, **inputs}
+        return Runner(folder, given, branch, head, forbidden).run()
 
     return start
 
@@ -189,6 +214,56 @@ def test_hostile_file_names_and_inputs_are_only_names(job: object) -> None:
         assert not list(found.folder.rglob("pwned"))
     assert found.verdict == "same"
     assert found.outputs["compare"]["html"] == "out $(touch pwned)/comparison.html"
+
+
+def test_the_projects_own_pull_request_has_one_comment_which_is_renewed(job: object, tmp_path: Path) -> None:
+    assert callable(job)
+    job(runs(1))
+    for nth, factor in ((2, 1.0), (3, 1.1)):
+        found = job(runs(nth, factor), branch="change", head="owner/app")
+        body = (tmp_path / "body").read_text()
+        assert body.startswith("<!-- traceferry: traceferry_baseline -->\n## ")
+        assert body.split("\n", 1)[1].strip() == found.summary.strip()
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [re.search("-X (\\S+ \\S+)", call)[1] for call in calls] == [  # type: ignore[index]
+        "POST repos/owner/app/issues/12/comments", "PATCH repos/owner/app/issues/comments/7",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"head": "stranger/app"}, "the pull request is of a fork"),
+        ({"head": "owner/app", "forbidden": "1"}, "token may not write it"),
+        ({"head": "owner/app", "comment": "false"}, ""),
+        ({}, ""),
+    ],
+)
+def test_without_a_token_that_may_write_there_is_a_summary_alone(
+    job: object, tmp_path: Path, given: dict[str, str], said: str
+) -> None:
+    assert callable(job)
+    job(runs(1))
+    found = job(runs(2), branch="change", **given)
+    assert (found.status, found.verdict) == (0, "same")
+    assert "## No significant change" in found.summary
+    assert not (tmp_path / "body").exists()
+    assert ("::notice title=traceferry::no comment: " in found.log) == bool(said)
+    assert said in found.log
+
+
+def test_what_commands_print_cannot_command_the_runner(capsys: pytest.CaptureFixture[str]) -> None:
+    job = ACTION_MODULE.Job({})
+    job.print_plainly("::error::x")
+    first, text, last = capsys.readouterr().out.splitlines()
+    assert (text, f"::{first.removeprefix('::stop-commands::')}::") == ("::error::x", last)
+    job.annotate("error", "50 % of\r::warning::a\nb")
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
+        "::error title=traceferry::50 %25 of",
+        "::error title=traceferry::::warning::a",
+        "::error title=traceferry::b",
+    ]
 
 
 def test_every_workflow_of_the_documents_is_yaml_and_names_inputs_that_exist() -> None:
