@@ -23,6 +23,8 @@ WORK = ROOT / "build" / "bench"
 TRACEFERRY = [sys.executable, "-m", "traceferry"]
 OUTPUTS = {"Perfetto": "pftrace", "Firefox .json": "json", "Firefox .json.gz": "json.gz"}
 MB = 1_000_000
+# Byte code is warm: Python writes what the round to warm up has compiled, whatever the shell says.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ def measure(command: Command) -> Run:
     start = time.perf_counter()
     target = command.output if command.printed and command.output else Path(os.devnull)
     with open(WORK / "stderr.txt", "wb") as errors, open(target, "wb") as printed, open(command.given, "rb") as given:
-        child = subprocess.Popen(command.arguments, stdin=given, stdout=printed, stderr=errors, cwd=ROOT)
+        child = subprocess.Popen(
+            command.arguments, stdin=given, stdout=printed, stderr=errors, cwd=ROOT, env=ENVIRONMENT
+        )
         _, status, usage = os.wait4(child.pid, 0)
     wall = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)

@@ -74,6 +74,32 @@ cdef class NodeTable:
             begin = ends[nth]
         return found
 
+    def places(self):
+        """Returns int64: the place of each node in a walk in which what continues a node follows it, and -1 behind
+        them, for none."""
+        cdef Py_ssize_t n = self.n_nodes
+        cdef Py_ssize_t i
+        cdef int32_t above
+        found, sizes, free = np.empty(n + 1, np.int64), np.ones(n, np.int64), np.empty(n, np.int64)
+        cdef int64_t[::1] place = found
+        cdef int64_t[::1] size = sizes
+        cdef int64_t[::1] next_place = free
+        cdef int64_t of_roots = 0
+        for i in range(n - 1, -1, -1):
+            if self.parents[i] >= 0:
+                size[self.parents[i]] += size[i]
+        for i in range(n):
+            above = self.parents[i]
+            if above < 0:
+                place[i] = of_roots
+                of_roots += size[i]
+            else:
+                place[i] = next_place[above]
+                next_place[above] += size[i]
+            next_place[i] = place[i] + 1
+        place[n] = -1
+        return found
+
     cdef int resize(self, Py_ssize_t size) except -1:
         self.parents, self.keys = longer(np.asarray(self.parents), size), longer(np.asarray(self.keys), size)
         self.slots = np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)

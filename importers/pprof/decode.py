@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from traceferry.files.source import Source
 from traceferry.importers.pprof import layout
-from traceferry.importers.pprof._messages import packed_numbers
-from traceferry.importers.pprof.layout import Message, checked_fields, message
+from traceferry.importers.pprof._messages import lists, numbers, parts
+from traceferry.importers.pprof.layout import checked_fields
+from traceferry.model import Array
 
 MOST_SAFE = 4096
+# So many samples are decoded at a time.
+PIECE = 1 << 16
+Places = tuple[Array, Array]
 
 
 class Line(NamedTuple):
@@ -37,16 +43,27 @@ class Mapping(NamedTuple):
     path: str
     build_id: str
 
+class Samples(NamedTuple):
+    """The samples of a part of the profile. locations: int64, numbers, one sample after the other, the innermost first
+    in each; ends: int64, where each sample's end; values: int64, samples x types, what is missing is 0; labels: int64,
+    rows of (the sample, key, text, number); are_bad: bool, samples that are damaged or have too few or many values."""
+
+    locations: Array
+    ends: Array
+    values: Array
+    labels: Array
+    are_bad: Array
+
 
 @dataclass
 class Profile:
-    """types: (name, unit) of what samples count; samples: where they are; numbers: of the profile's own fields;
+    """types: (name, unit) of what samples count; samples: where they begin and end; numbers: of the profile's own fields;
     stopped: where the first damage is, -1: nowhere; unknown: how many references lead nowhere."""
 
     data: memoryview = field(repr=False)
     types: list[tuple[str, str]]
     period_type: tuple[str, str]
-    samples: list[tuple[int, int]]
+    samples: Places
     mappings: dict[int, Mapping]
     locations: dict[int, Location]
     texts: list[str]
@@ -64,52 +81,66 @@ class Profile:
     def number(self, field: int) -> int:
         return self.numbers.get(field, 0)
 
+    def pieces(self) -> Iterator[Samples]:
+        """Yields the samples, so many at a time that memory stays bounded."""
+        begins, ends = self.samples
+        for first in range(0, len(begins), PIECE):
+            yield self._piece((begins[first : first + PIECE], ends[first : first + PIECE]))
+
+    def _piece(self, places: Places) -> Samples:
+        locations, ends, are_whole = lists(self.data, *places, 1)
+        flat, stops, are_whole_too = lists(self.data, *places, 2)
+        n_values = np.diff(stops, prepend=0)
+        nth = np.arange(len(flat)) - np.repeat(stops - n_values, n_values)
+        is_known = nth < len(self.types)
+        values = np.zeros((len(stops), len(self.types)), np.int64)
+        values[np.repeat(np.arange(len(stops)), n_values)[is_known], nth[is_known]] = flat[is_known]
+        sample, *at = parts(self.data, *places, 3)
+        labels = np.column_stack([sample, numbers(self.data, *at, np.array([1, 2, 3]))])
+        are_bad = ~are_whole | ~are_whole_too | (n_values != len(self.types))
+        return Samples(locations, ends, values, labels, are_bad)
+
 
 def read_profile(source: Source) -> Profile:
     """Reads everything but the samples. Raises FormatError for another format."""
     data = source.data
     found, stopped = checked_fields(source)
-    numbers, places, listed = dict[int, int](), defaultdict[int, list[tuple[int, int]]](list), list[int]()
-    for number, kind, value, at, end in found:
-        if kind == layout.BYTES:
-            places[number].append((at, end))
-        elif kind == layout.VARINT:
-            numbers[number] = value
-            listed += [value] if number == layout.COMMENT else []
-    for begin, end in places[layout.COMMENT]:  # packed
-        listed += packed_numbers(data, begin, end)
-    texts = [bytes(data[begin:end]).decode("utf-8", "replace") for begin, end in places[layout.TEXT]]
-    profile = Profile(data, [], ("", ""), places[layout.SAMPLE], {}, {}, texts, [], numbers, stopped)
 
-    def messages(of: int) -> list[Message]:
-        return [message(data, begin, end) for begin, end in places[of]]
+    def places(of: int) -> Places:
+        held = found[(found[:, 0] == of) & (found[:, 1] == layout.BYTES)]
+        return np.ascontiguousarray(held[:, 3]), np.ascontiguousarray(held[:, 4])
 
-    def type_of(one: Message) -> tuple[str, str]:
-        return profile.text(one.number(1)), profile.text(one.number(2))
+    def rows(of: int, *fields: int) -> list[list[int]]:
+        return numbers(data, *places(of), np.array(fields)).tolist()
 
-    profile.types = [type_of(one) for one in messages(layout.SAMPLE_TYPE)]
-    profile.period_type = next((type_of(one) for one in messages(layout.PERIOD_TYPE)), ("", ""))
-    profile.comments = [profile.text(number) for number in listed]
-    for one in messages(layout.MAPPING):
-        path, build_id = profile.text(one.number(5)), profile.text(one.number(6))
-        profile.mappings[one.number(1)] = Mapping(one.number(2), one.number(4), path, build_id)
-    functions = {one.number(1): one for one in messages(layout.FUNCTION)}
-    for one in messages(layout.LOCATION):
-        lines = [_line(profile, functions, message(data, *at)) for at in one.places.get(4, ())]
-        profile.locations[one.number(1)] = Location(one.number(2), one.number(3), lines[::-1])
+    at_texts = np.column_stack(places(layout.TEXT)).tolist()
+    texts = [bytes(data[begin:end]).decode("utf-8", "replace") for begin, end in at_texts]
+    own = dict(found[found[:, 1] == layout.VARINT][:, [0, 2]].tolist())
+    profile = Profile(data, [], ("", ""), places(layout.SAMPLE), {}, {}, texts, [], own, stopped)
+    text = profile.text
+    profile.types = [(text(name), text(unit)) for name, unit in rows(layout.SAMPLE_TYPE, 1, 2)]
+    profile.period_type = next(((text(name), text(unit)) for name, unit in rows(layout.PERIOD_TYPE, 1, 2)), ("", ""))
+    comments, *_ = lists(data, np.array([0]), np.array([len(data)]), layout.COMMENT)
+    profile.comments = [text(number) for number in comments.tolist()]
+    for number, start, offset, path, build_id in rows(layout.MAPPING, 1, 2, 4, 5, 6):
+        profile.mappings[number] = Mapping(start, offset, text(path), text(build_id))
+    functions = {
+        number: (text(name) or text(system_name), text(path), line)
+        for number, name, system_name, path, line in rows(layout.FUNCTION, 1, 2, 3, 4, 5)
+    }
+    owners, *at = parts(data, *places(layout.LOCATION), 4)
+    lines: list[list[Line]] = [[] for _ in places(layout.LOCATION)[0]]
+    places_in = numbers(data, *at, np.array([1, 2, 3])).tolist()
+    for owner, (function, line, column) in zip(owners.tolist(), places_in, strict=True):
+        profile.unknown += function not in functions
+        name, path, first_line = functions.get(function, ("", "", 0))
+        lines[owner].append(Line(name, path, first_line, line, column))
+    for nth, (number, mapping, address) in enumerate(rows(layout.LOCATION, 1, 2, 3)):
+        profile.locations[number] = Location(mapping, address, lines[nth][::-1])
     return profile
 
 
-def _line(profile: Profile, functions: dict[int, Message], one: Message) -> Line:
-    function = functions.get(one.number(1))
-    if function is None:
-        profile.unknown += 1
-        return Line("", "", 0, one.number(2), one.number(3))
-    name = profile.text(function.number(2)) or profile.text(function.number(3))
-    return Line(name, profile.text(function.number(4)), function.number(5), one.number(2), one.number(3))
-
-
-def dropped(profile: Profile) -> tuple[dict[int, int], str]:
+def cuts(profile: Profile) -> tuple[dict[int, int], str]:
     """Returns (for each location with a function that drop_frames names: how many of its outermost functions stay; why
     nothing is left out although the profile asks for it). As Profile.Prune of pprof does it; patterns that could take
     long are not tried."""
@@ -135,15 +166,3 @@ def dropped(profile: Profile) -> tuple[dict[int, int], str]:
 def _is_safe(pattern: str) -> bool:
     repeats = all(len(re.findall(r"[*+{]", part)) <= 1 for part in pattern.split("|"))
     return len(pattern) <= MOST_SAFE and repeats and not re.search(r"\)[*+{]", pattern)
-
-
-def kept(locations: list[int], cut: dict[int, int]) -> tuple[list[int], int]:
-    """Returns (the locations of a sample that stay, innermost first; how many functions of the first one, -1: all)."""
-    found_user = False
-    for nth in range(len(locations) - 1, -1, -1):
-        stay = cut.get(locations[nth], -1)
-        if stay < 0:
-            found_user = True
-        elif found_user:
-            return (locations[nth + 1 :], -1) if stay == 0 else (locations[nth:], stay)
-    return locations, -1

@@ -4,11 +4,13 @@ before it begin."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.pprof._messages import fields
+from traceferry.model import Array
 
 # Fields of Profile.
 SAMPLE_TYPE, SAMPLE, MAPPING, LOCATION, FUNCTION, TEXT, DROP_FRAMES, KEEP_FRAMES = range(1, 9)
@@ -36,27 +38,6 @@ SAID_OLD = (
 SEEN = 4096
 
 
-class Message(NamedTuple):
-    """The fields of a message, each once: the last. numbers: of numbers, signed; places: (begin, end) of others."""
-
-    numbers: dict[int, int]
-    places: dict[int, list[tuple[int, int]]]
-
-    def number(self, field: int) -> int:
-        return self.numbers.get(field, 0)
-
-
-def message(data: memoryview, begin: int, end: int) -> Message:
-    """Reads a message as far as it is whole."""
-    numbers, places = dict[int, int](), dict[int, list[tuple[int, int]]]()
-    for field, kind, value, at, behind in fields(data, begin, end)[0]:
-        if kind == VARINT:
-            numbers[field] = value
-        elif kind == BYTES:
-            places.setdefault(field, []).append((at, behind))
-    return Message(numbers, places)
-
-
 def is_old(head: memoryview) -> bool:
     begin = bytes(head[:64])
     return begin.startswith(OLD) or begin.startswith(OLD_WORDS)
@@ -66,25 +47,25 @@ def is_profile(head: memoryview) -> bool:
     """Whether its fields, of which any may be first, are a profile's from the start on, and tell what samples count.
     Perfetto's packets begin with the same byte, but in no packet is field 1 a number."""
     begin, has_types = head[:SEEN], False
-    for number, kind, _, at, end in fields(begin, 0, len(begin))[0]:
+    for number, kind, _, at, end in fields(begin, 0, len(begin))[0].tolist():
         is_packed = kind == BYTES and number == COMMENT
         if number not in NAMES or ((kind == BYTES) != (number in MESSAGES) and not is_packed):
             return False
         if number == SAMPLE_TYPE:
             within, stopped = fields(begin, at, end)
-            if stopped >= 0 or not within or any(of not in (1, 2) or kind != VARINT for of, kind, *_ in within):
+            if stopped >= 0 or not len(within) or np.any((within[:, 0] > 2) | (within[:, 1] != VARINT)):
                 return False
             has_types = True
     return has_types
 
 
-def checked_fields(source: Source) -> tuple[list[tuple[int, int, int, int, int]], int]:
-    """Returns the fields of the profile, and where the first damage is, -1: nowhere. Raises FormatError for another
-    format."""
+def checked_fields(source: Source) -> tuple[Array, int]:
+    """Returns the fields of the profile, as `fields` does, and where the first damage is, -1: nowhere. Raises
+    FormatError for another format."""
     if is_old(source.data):
         raise FormatError(SAID_OLD, 0, path=source.path)
     found, stopped = fields(source.data, 0, len(source.data))
-    if not any(number == SAMPLE_TYPE and kind == BYTES for number, kind, *_ in found):
+    if not np.any((found[:, 0] == SAMPLE_TYPE) & (found[:, 1] == BYTES)):
         at = stopped if stopped >= 0 else len(source.data)
         raise FormatError("this is no profile of pprof: it has no sample types", at, path=source.path)
     return found, stopped
@@ -92,7 +73,7 @@ def checked_fields(source: Source) -> tuple[list[tuple[int, int, int, int, int]]
 
 def described(source: Source, offset: int) -> Iterator[str]:
     """Yields the fields from `offset` on, each with offset, size and value."""
-    for number, kind, value, at, end in checked_fields(source)[0]:
+    for number, kind, value, at, end in checked_fields(source)[0].tolist():
         if at >= offset:
             said = f"={value}" if kind == VARINT else f" size={end - at}"
             yield f"{at:#010x} {NAMES.get(number, f'field {number}')}{said}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -11,17 +12,19 @@ import numpy as np
 
 from traceferry.files.source import Source
 from traceferry.importers.pprof import layout
-from traceferry.importers.pprof._messages import sample
-from traceferry.importers.pprof.decode import Location, Profile, dropped, kept, read_profile
-from traceferry.importers.pprof.layout import message
+from traceferry.importers.pprof._messages import intern_stacks
+from traceferry.importers.pprof.decode import Location, Profile, Samples, cuts, read_profile
 from traceferry.libraries.library import Library
 from traceferry.libraries.recorded_files import Recorded
 from traceferry.libraries.search import Libraries
-from traceferry.model import Array, Clock, Event, Input, TraceBuilder
+from traceferry.model import Array, Clock, Event, Input, TraceBuilder, rows_by_key
 from traceferry.model.categories import RUNTIME, category_of_file
+from traceferry.model.tables import index_of
+from traceferry.native.nodes import NodeTable
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of
-from traceferry.timeline.stack_profiles import MOST, Place, StackProfile, samples_of, spread, tree_order
+from traceferry.timeline.stack_profiles import MOST, Place, StackProfile, samples_of, spread
+from traceferry.timeline.stacks import StackTable
 
 # unit of pprof: (unit of an event, how many of these it is).
 UNITS = {
@@ -47,6 +50,36 @@ class Owner(NamedTuple):
     tid: int = -1
 
 
+class _Owners:
+    """The owners of samples, by the first of each. known: each once; make: see `_Mapping._owner`."""
+
+    def __init__(self, make: Callable[[list[list[int]], int], Owner]) -> None:
+        self._make = make
+        self._lists = NodeTable()
+        self._numbers: dict[Owner, int] = {}
+        # By the numbers of lists of labels.
+        self._of_list: dict[int, int] = {}
+
+    @property
+    def known(self) -> list[Owner]:
+        return [*self._numbers]
+
+    def of(self, piece: Samples) -> Array:
+        """Returns int64: of each sample the number of its owner."""
+        samples = np.ascontiguousarray(piece.labels[:, 0])
+        ends = np.searchsorted(samples, np.arange(len(piece.ends)), side="right")
+        words = np.ascontiguousarray(piece.labels[:, 1:]).view(np.int32)
+        found = self._lists.intern_lists(words.ravel(), ends * words.shape[1])
+        numbers, firsts, nth = np.unique(found, return_index=True, return_inverse=True)
+        for at in np.argsort(firsts).tolist():
+            number, row = int(numbers[at]), int(firsts[at])
+            if number not in self._of_list:
+                labels = piece.labels[ends[row - 1] if row else 0 : ends[row], 1:]
+                owner = self._make(labels.tolist(), len(self._numbers))
+                self._of_list[number] = self._numbers.setdefault(owner, len(self._numbers))
+        return np.array([self._of_list[number] for number in numbers.tolist()], np.int64)[nth]
+
+
 def to_trace(source: Source, trace: TraceBuilder, context: ImportContext) -> None:
     """Adds the profile. Raises FormatError for another format."""
     _Mapping(source, trace, context).add()
@@ -64,7 +97,6 @@ class _Mapping:
         self.lost: dict[str, int] = defaultdict(int)
         self.n_bad = 0
         self._frames: dict[int, list[int]] = {}
-        self._stacks: dict[tuple[int, int], int] = {}
         self._libs: dict[int, int] = {}
 
     def add(self) -> None:
@@ -76,9 +108,10 @@ class _Mapping:
         order, rows = self._events()
         self._name_locations()
         length = min(max(held.number(layout.DURATION_NS), 0), 1 << 60)
-        for owner, (stacks, values) in self._samples().items():
-            stack, table = np.array(stacks, np.int32), np.array(values, np.int64).reshape(len(values), -1)
-            in_order = tree_order(trace.stacks["prefix"], stack)
+        samples = self._samples()
+        place = StackTable(trace).places()
+        for owner, (stack, table) in samples.items():
+            in_order = np.argsort(place[stack], kind="stable")
             stack, table = stack[in_order], table[in_order]
             amounts: dict[int, Array] = {}
             for nth, row in zip(order, rows, strict=True):
@@ -99,7 +132,7 @@ class _Mapping:
         report, path = self.trace.report, self.source.path
         if self.libraries is not None:
             self.libraries.note_problems()
-        report.note("times_made", len(self.held.samples), where=path)
+        report.note("times_made", len(self.held.samples[0]), where=path)
         report.note("bad_rows", self.n_bad + self.held.unknown, where=path, detail=f"{path}: samples or their parts")
         for what, n in self.lost.items():
             report.note("members_not_read", n, where=f"{path} {what}", detail=what)
@@ -131,39 +164,34 @@ class _Mapping:
             row_of[nth] = self.profile.add_event(event)
         return order, [row_of[nth] for nth in order]
 
-    def _samples(self) -> dict[Owner, tuple[list[int], list[list[int]]]]:
-        """Returns the samples of each owner: stacks and values, in the units of the events."""
-        held, n_types = self.held, len(self.held.types)
-        scale = [UNITS.get(unit, ("", 1))[1] for _, unit in held.types]
-        cut, why = dropped(held)
-        self.lost |= {why: 1} if why else {}
-        found: dict[Owner, tuple[list[int], list[list[int]]]] = {}
-        owners: dict[tuple[bytes, ...], Owner] = {}
-        is_scaled = any(one != 1 for one in scale)
-        for begin, end in held.samples:
-            locations, values, labels, is_whole = sample(held.data, begin, end)
-            if len(values) != n_types or not is_whole or any(not 0 <= value <= MOST for value in values):
-                self.n_bad += 1
-                values = [min(max(value, 0), MOST) for value in [*values, *[0] * n_types][:n_types]]
-            if is_scaled:
-                values = [min(value * one, MOST) for value, one in zip(values, scale, strict=True)]
-            key = tuple(bytes(held.data[at:to]) for at, to in labels) if labels else ()
-            if key not in owners:
-                owners[key] = self._owner(key, len({*owners.values()}))
-            stacks, table = found.setdefault(owners[key], ([], []))
-            stacks.append(self._stack(locations, cut))
-            table.append(values)
-        return found
+    def _samples(self) -> dict[Owner, tuple[Array, Array]]:
+        """Returns the samples of each owner: stacks, int32, and values, int64, in the units of the events."""
+        held = self.held
+        scale = np.array([UNITS.get(unit, ("", 1))[1] for _, unit in held.types])
+        stacks = StackTable(self.trace)
+        located = self._frames_by_location()
+        owners = _Owners(self._owner)
+        parts: list[tuple[Array, Array, Array]] = []
+        for piece in held.pieces():
+            is_outside = np.any((piece.values < 0) | (piece.values > MOST), axis=1)
+            self.n_bad += int(np.count_nonzero(piece.are_bad | is_outside))
+            values = np.clip(piece.values, 0, MOST // scale) * scale
+            stack = intern_stacks(stacks, self._rows_of(piece.locations), piece.ends, *located)
+            parts.append((stack, values, owners.of(piece)))
+        stacks.publish()
+        if not parts:
+            return {}
+        stack, values, owner = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return {owners.known[nth]: (stack[rows], values[rows]) for nth, rows in rows_by_key(owner).items()}
 
-    def _owner(self, labels: tuple[bytes, ...], n_known: int) -> Owner:
+    def _owner(self, labels: list[list[int]], n_known: int) -> Owner:
+        """labels: (key, text, number) of each."""
         texts, numbers = dict[str, str](), dict[str, int]()
-        for label in labels:
-            one = message(memoryview(label), 0, len(label))
-            key = self.held.text(one.number(1))
-            if one.number(2):
-                texts[key] = self.held.text(one.number(2))
+        for key, text, number in labels:
+            if text:
+                texts[self.held.text(key)] = self.held.text(text)
             else:
-                numbers[key] = one.number(3)
+                numbers[self.held.text(key)] = number
         process, thread = (next((texts.pop(k) for k in keys if k in texts), "") for keys in (PROCESS, THREAD))
         pid, tid = (next((n for k in keys if (n := numbers.pop(k, -1)) >= 0), -1) for keys in (PID, TID))
         if ours := NUMBERED.fullmatch(process):
@@ -181,22 +209,26 @@ class _Mapping:
 
     # ------------------------------------------------------------ where it was
 
-    def _stack(self, locations: list[int], cut: dict[int, int]) -> int:
-        stay = -1
-        if cut:
-            locations, stay = kept(locations, cut)
-        stack, known = -1, self._stacks
-        for nth in range(len(locations) - 1, -1, -1):
-            frames = self._frames.get(locations[nth])
-            if frames is None:
-                self.n_bad += 1
-                continue
-            for frame in frames if nth or stay < 0 else frames[:stay]:
-                found = known.get((stack, frame))
-                if found is None:
-                    found = known[stack, frame] = self.trace.stacks.intern(prefix=stack, frame=frame)
-                stack = found
-        return stack
+    def _frames_by_location(self) -> tuple[Array, Array, Array]:
+        """Returns, of the locations in the order of their numbers: (int32: their frames, the outermost of each first;
+        int64: where each location's end; int64: how many stay where samples are cut, -1: all)."""
+        cut, why = cuts(self.held)
+        self.lost |= {why: 1} if why else {}
+        frames = np.array([frame for number in self._numbers for frame in self._frames[number]], np.int32)
+        ends = np.cumsum([len(self._frames[number]) for number in self._numbers], dtype=np.int64)
+        return frames, ends, np.array([cut.get(number, -1) for number in self._numbers], np.int64)
+
+    def _rows_of(self, numbers: Array) -> Array:
+        """Returns int64: which of the locations these are; -1 is none."""
+        ordered = np.array(self._numbers, np.int64)
+        if len(ordered) and 0 <= ordered[0] and ordered[-1] <= 2 * len(ordered):
+            row = np.full(int(ordered[-1]) + 2, -1)
+            row[ordered] = np.arange(len(ordered))
+            row = row[np.where((numbers >= 0) & (numbers <= ordered[-1]), numbers, -1)]
+        else:
+            row = index_of(ordered, numbers)
+        self.n_bad += int(np.count_nonzero(row < 0))
+        return row
 
     def _name_locations(self) -> None:
         """Enters the frames of all locations, those of which libraries know the functions, too."""
@@ -205,6 +237,7 @@ class _Mapping:
             if not location.lines and location.mapping in self.held.mappings:
                 unknown[location.mapping].append(number)
             self._frames[number] = self._rows(location)
+        self._numbers = sorted(self._frames)
         for mapping, numbers in unknown.items():
             self._ask(mapping, numbers)
 
