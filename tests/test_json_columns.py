@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry import FormatError
-from traceferry.files.json_text import JsonText
+from traceferry.files.json_text import JsonText, Range
 
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), st.none(), st.booleans(),
@@ -72,3 +72,70 @@ def test_what_is_no_number_is_refused_where_it_is(column: str) -> None:
 def test_numbers_that_are_not_finite_are_those_of_the_lenient_parser(column: str) -> None:
     found = plain(tables('{"a": {"n": ' + column + "}}"))
     assert found["a"]["n"][0] in (None, float("inf"))
+
+
+# ---------------------------------------------------------------- lists, lists of lists, lists of objects
+
+
+def opened(value: Any, indent: int | None) -> tuple[JsonText, Any]:
+    text = JsonText(memoryview(json.dumps(value, indent=indent).encode()))
+    return text, text.root()
+
+
+@given(st.lists(st.one_of(NUMBERS, TEXTS)), st.sampled_from([None, 1]))
+@examples(200)
+def test_numbers_of_a_list(values: list[Any], indent: int | None) -> None:
+    text, root = opened(values, indent)
+    expected = [float(one) if isinstance(one, (int, float)) else np.nan for one in values]
+    np.testing.assert_array_equal(text.numbers(root).astype(np.float64), np.array(expected, np.float64))
+
+
+@given(st.lists(st.one_of(st.lists(st.integers(0, 9)), st.lists(st.one_of(st.integers(0, 9), VALUES)), TEXTS)))
+@examples(200)
+def test_lists_of_a_list(values: list[Any]) -> None:
+    text, root = opened(values, None)
+    flat, ends = text.lists(root)
+    begins = [0, *ends.tolist()]
+    found = [flat[begin:end].tolist() for begin, end in zip(begins, ends.tolist(), strict=False)]
+    # What is no whole number is -1; true is 1 or -1.
+    clean = [[one if type(one) is int and 0 <= one < 1 << 60 else -1 for one in held] for held in found]
+    expected = [
+        [one if type(one) is int and 0 <= one < 1 << 60 else -1 for one in held] if isinstance(held, list) else []
+        for held in values
+    ]
+    if not any(isinstance(one, bool) for held in values if isinstance(held, list) for one in held):
+        assert clean == expected
+    assert [len(held) for held in found] == [len(held) for held in expected]
+
+
+@given(
+    st.lists(st.one_of(st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES), NUMBERS, TEXTS)),
+    st.sampled_from([None, 1]),
+)
+@examples(200)
+def test_members_of_objects_in_a_list(values: list[Any], indent: int | None) -> None:
+    text, root = opened(values, indent)
+    numbers, begins, ends = text.rows(root, "a", "b")
+    assert len(numbers) == len(values)
+    for nth, value in enumerate(values):
+        for column, key in enumerate(["a", "b"]):
+            member = value.get(key) if isinstance(value, dict) else None
+            if not isinstance(value, dict) or key not in value:
+                assert begins[nth, column] == ends[nth, column] == -1
+                assert np.isnan(numbers[nth, column])
+                continue
+            assert json.loads(bytes(text.data[begins[nth, column] : ends[nth, column]])) == member
+            is_number = isinstance(member, (int, float)) and not isinstance(member, bool)
+            if is_number and abs(member) < 1e15:
+                assert numbers[nth, column] == member
+            elif not is_number:
+                assert np.isnan(numbers[nth, column])
+
+
+def test_damaged_objects_are_refused() -> None:
+    whole = b'[{"a": 1, "b": [2]}, {"a": "x"}]'
+    for cut in range(len(whole)):
+        text = JsonText(memoryview(whole[:cut]))
+        if whole[:1] == text.data[:1]:
+            with pytest.raises(FormatError):
+                text.rows(Range(0, cut), "a", "b")

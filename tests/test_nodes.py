@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceferry.model.tables import index_of
 from traceferry.native.nodes import NodeTable
 
 KEYS = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -42,3 +43,20 @@ def test_what_does_not_fit_is_refused() -> None:
             table.intern_lists(two, np.array(ends, np.int64))
     with pytest.raises(ValueError, match="different lengths"):
         table.append(two, two[:1])
+
+
+def test_a_tree_with_rows_that_are_no_nodes() -> None:
+    table = NodeTable()
+    parents, keys = np.array([-1, 0, 1, 0, 2], np.int64), np.array([-1, 7, 8, 7, -1], np.int32)
+    assert table.intern_tree(parents, keys).tolist() == [-1, 0, 1, 0, 1]
+    assert (table.parent.tolist(), table.key.tolist()) == ([-1, 0], [7, 8])
+    with pytest.raises(ValueError, match="before the row above it"):
+        table.intern_tree(np.array([0], np.int64), np.array([7], np.int32))
+
+
+@given(st.lists(st.integers(-50, 50)), st.lists(st.integers(-60, 60)), st.sampled_from([1, 1000]))
+def test_numbers_are_found_whether_close_or_not(numbers: list[int], wanted: list[int], factor: int) -> None:
+    ordered = np.array(sorted({number * factor for number in numbers}), np.int64)
+    found = index_of(ordered, np.array(wanted, np.int64))
+    place = {number: nth for nth, number in enumerate(ordered.tolist())}
+    assert found.tolist() == [place.get(number, -1) for number in wanted]

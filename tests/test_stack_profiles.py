@@ -20,8 +20,9 @@ from test_pprof import functions_of, top
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, Trace
+from traceferry.native.nodes import NodeTable
 from traceferry.registry import detect
-from traceferry.timeline.stack_profiles import tree_order, whole_amounts
+from traceferry.timeline.stack_profiles import whole_amounts
 
 Said = dict[str, dict[str, int]]
 
@@ -367,8 +368,9 @@ def test_go_says_of_its_profiles_what_info_says(tmp_path: Path) -> None:
 
 
 def test_the_order_of_a_flame_graph() -> None:
-    prefix = np.array([-1, 0, -1, 0, 1], np.int32)  # a, a;b, c, a;d, a;b;e
-    assert tree_order(prefix, np.array([3, 2, 4, 0, -1, 1])).tolist() == [4, 3, 5, 2, 0, 1]
+    table = NodeTable()
+    table.append(np.array([-1, 0, -1, 0, 1], np.int32), np.arange(5, dtype=np.int32))  # a, a;b, c, a;d, a;b;e
+    assert table.places().tolist() == [0, 1, 4, 3, 2, -1]
 
 
 def test_amounts_with_decimals() -> None:

@@ -29,6 +29,7 @@ cdef enum:
     MAX_DIGITS = 18
     MAX_EXPONENT = 22
     COLUMN_DEPTH = 2
+    MOST_KEYS = 8
     OTHER = 0
     WHOLE = 1
     REAL = 2
@@ -382,3 +383,151 @@ cdef int word(Text* text, Py_ssize_t* at, int64_t* whole, double* real) noexcept
         at[0] += 5
         return WHOLE
     return OTHER
+
+
+def numbers_in(const unsigned char[::1] data, Py_ssize_t begin):
+    """Returns the numbers of the list at `begin`, as `without_columns` does; None: it has another value. The caller has
+    found out that brackets match."""
+    cdef Text text = opened(data)
+    begin = blank(&text, begin)
+    if begin >= text.size or text.at[begin] != 91:
+        return None
+    if text.at[blank(&text, begin + 1)] == 93:
+        return np.empty(0, np.int64)
+    return list_of_numbers(&text, begin)[0]
+
+
+def lists_in(const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end):
+    """Returns (int64: the whole numbers of the lists in the list at `begin`, one list after the other; int64: where
+    each list's end); None: it has another value. The caller has found out that brackets match, and that `end` is its
+    end."""
+    cdef Text text = opened(data)
+    cdef Py_ssize_t at = blank(&text, begin)
+    cdef Py_ssize_t i
+    cdef Py_ssize_t n_numbers = 0
+    cdef Py_ssize_t n_lists = 0
+    cdef int64_t whole = 0
+    cdef double real = 0
+    if not 0 <= at < end <= text.size or text.at[at] != 91:
+        return None
+    for i in range(at, end):
+        n_numbers += text.at[i] == 44
+        n_lists += text.at[i] == 93
+    found, ends = np.empty(n_numbers + 1, np.int64), np.empty(n_lists, np.int64)
+    cdef int64_t[::1] flat = found
+    cdef int64_t[::1] stops = ends
+    n_numbers = n_lists = 0
+    at = blank(&text, at + 1)
+    if text.at[at] == 93:
+        return found[:0], ends[:0]
+    while text.at[at] == 91:
+        at = blank(&text, at + 1)
+        while text.at[at] != 93:
+            if number(&text, &at, &whole, &real) != WHOLE:
+                return None
+            flat[n_numbers] = whole
+            n_numbers += 1
+            at = blank(&text, at)
+            if text.at[at] == 44:
+                at = blank(&text, at + 1)
+                if text.at[at] == 93:
+                    return None
+            elif text.at[at] != 93:
+                return None
+        stops[n_lists] = n_numbers
+        n_lists += 1
+        at = blank(&text, at + 1)
+        if text.at[at] == 93:
+            return found[:n_numbers], ends[:n_lists]
+        if text.at[at] != 44:
+            return None
+        at = blank(&text, at + 1)
+    return None
+
+
+def rows_in(const unsigned char[::1] data, Py_ssize_t begin, list keys):
+    """Returns, of the objects in the list at `begin`: (float64, objects x keys: the numbers of these members, NaN where
+    there is none; int64, likewise: where the value begins, -1: there is none; int64: where it ends). keys: with quotes.
+    Elements that are no objects have no members. Raises JsonError for damaged text."""
+    cdef Text text = opened(data)
+    cdef Py_ssize_t n = 0
+    cdef Py_ssize_t n_keys = len(keys)
+    cdef Py_ssize_t at = blank(&text, begin)
+    cdef Py_ssize_t key
+    cdef Py_ssize_t stop
+    cdef Py_ssize_t nth
+    cdef Py_ssize_t wanted
+    cdef int64_t whole = 0
+    cdef double real = 0
+    cdef int kind
+    cdef Py_ssize_t[MOST_KEYS] key_size
+    cdef (const char*)[MOST_KEYS] key_text
+    if n_keys > MOST_KEYS:
+        raise ValueError("too many keys")
+    for nth in range(n_keys):
+        key_text[nth], key_size[nth] = keys[nth], len(keys[nth])
+    if at >= text.size or text.at[at] != 91:
+        raise JsonError(MEANINGS[UNEXPECTED], at, [])
+    size = 1 << 10
+    values, begins, ends = (np.empty((size, n_keys), kind) for kind in (np.float64, np.int64, np.int64))
+    cdef double[:, ::1] v = values
+    cdef int64_t[:, ::1] b = begins
+    cdef int64_t[:, ::1] e = ends
+    at = blank(&text, at + 1)
+    while at < text.size and text.at[at] != 93:
+        if n == v.shape[0]:
+            values, begins, ends = (np.concatenate([one, np.empty_like(one)]) for one in (values, begins, ends))
+            v, b, e = values, begins, ends
+        v[n, :] = NAN
+        b[n, :] = -1
+        e[n, :] = -1
+        n += 1
+        if text.at[at] != 123:
+            at = value(&text, at)
+            check_end(&text, at)
+        else:
+            at = blank(&text, at + 1)
+            while at < text.size and text.at[at] != 125:
+                key = at
+                stop = string(&text, at) if text.at[at] == 34 else failed(&text, at, UNEXPECTED)
+                check_end(&text, stop)
+                at = blank(&text, stop)
+                if at >= text.size or text.at[at] != 58:
+                    check_end(&text, failed(&text, at, UNEXPECTED))
+                at = blank(&text, at + 1)
+                wanted = -1
+                for nth in range(n_keys):
+                    if key_size[nth] == stop - key and memcmp(text.at + key, key_text[nth], stop - key) == 0:
+                        wanted = nth
+                stop = value(&text, at)
+                check_end(&text, stop)
+                if wanted >= 0:
+                    b[n - 1, wanted], e[n - 1, wanted] = at, stop
+                    v[n - 1, wanted] = NAN
+                    if stop < text.size and (text.at[at] == 45 or 48 <= text.at[at] <= 57):
+                        key = at
+                        kind = number(&text, &key, &whole, &real)
+                        if kind != OTHER and key == stop:
+                            v[n - 1, wanted] = <double> whole if kind == WHOLE else real
+                at = after_value(&text, stop, 125)
+            at += 1
+        at = after_value(&text, at, 93)
+    if at >= text.size:
+        check_end(&text, failed(&text, at, CUT))
+    return values[:n], begins[:n], ends[:n]
+
+
+cdef int check_end(Text* text, Py_ssize_t end) except -1:
+    if end < 0:
+        raise JsonError(MEANINGS[end], text.stopped, [])
+    return 0
+
+
+cdef Py_ssize_t after_value(Text* text, Py_ssize_t at, unsigned char closing) except -1:
+    """Returns where the next value begins, or where the bracket is."""
+    at = blank(text, at)
+    if at < text.size and text.at[at] == 44:
+        return blank(text, at + 1)
+    if at >= text.size or text.at[at] != closing:
+        check_end(text, failed(text, at, UNEXPECTED if at < text.size else CUT))
+    return at

@@ -4,18 +4,31 @@ matching brackets and quotes."""
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
-from traceferry.files._json_text import JsonError, elements, members, skip, without_columns
+from traceferry.files._json_text import (
+    JsonError,
+    elements,
+    lists_in,
+    members,
+    numbers_in,
+    rows_in,
+    skip,
+    without_columns,
+)
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # White space before text: no file has more of it.
 MAX_BLANK = 64
+MOST_REAL = sys.float_info.max
 
 
 class Range(NamedTuple):
@@ -23,6 +36,15 @@ class Range(NamedTuple):
 
     begin: int
     end: int
+
+
+class JsonRows(NamedTuple):
+    """Members of objects, a row each. numbers: float64, objects x keys, NaN where a member is no number; begins, ends:
+    int64, likewise, where its value begins and ends, -1: there is none."""
+
+    numbers: NDArray[Any]
+    begins: NDArray[Any]
+    ends: NDArray[Any]
 
 
 def is_json(head: memoryview) -> bool:
@@ -107,6 +129,34 @@ class JsonText:
                 table[_key(inner)] = numbers
         return value
 
+    def numbers(self, of: Range) -> NDArray[Any]:
+        """Returns the elements of a list: int64, or float64 where some have fractions or are no numbers, which are NaN.
+        Of another value there are none."""
+        if not self.is_list(of):
+            return np.empty(0, np.int64)
+        found = numbers_in(self.data, of.begin)
+        return np.array([_number(one) for one in self.parsed(of)], np.float64) if found is None else found
+
+    def lists(self, of: Range) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Returns, of a list of lists of whole numbers, (int64: the numbers, one list after the other; int64: where
+        each list's end). What is no whole number is -1; of what is no list there are none."""
+        if not self.is_list(of):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        if (found := lists_in(self.data, of.begin, of.end)) is not None:
+            return found
+        held = [one if isinstance(one, list) else [] for one in self.parsed(of)]
+        flat = [_whole(number) for one in held for number in one]
+        return np.array(flat, np.int64), np.cumsum([len(one) for one in held], dtype=np.int64)
+
+    def rows(self, of: Range, *keys: str) -> JsonRows:
+        """Returns these members of the objects in a list. Of another value there are no objects."""
+        if not self.is_list(of):
+            return JsonRows(*(np.empty((0, len(keys)), kind) for kind in (np.float64, np.int64, np.int64)))
+        try:
+            return JsonRows(*rows_in(self.data, of.begin, [f'"{key}"'.encode() for key in keys]))
+        except JsonError as problem:
+            raise self._error(problem.message, problem.offset) from None
+
     def _parsed_leniently(self, begin: int, text: str) -> Any:
         try:
             return _encodable(json.loads(text, strict=False, parse_constant=lambda _: None))
@@ -131,6 +181,14 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, dict):
         return {encodable(key): _encodable(one) for key, one in value.items()}
     return value
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and abs(value) <= MOST_REAL else float("nan")
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 62 else -1
 
 
 def _after_mark(data: memoryview, begin: int) -> int:

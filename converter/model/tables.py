@@ -12,6 +12,8 @@ import numpy as np
 from traceferry.common.shown_text import encodable
 from traceferry.model.schema import Array, TableSpec
 
+# Of numbers that are looked up: the distance between two of them, on average at most.
+MOST_SPARSE = 4
 READ_ONLY = "a trace that was loaded does not change; what is opened of it can be added to"
 
 
@@ -141,6 +143,12 @@ def index_of(ordered: Array, wanted: Array) -> Array:
     """int64: where the wanted values stand among rising, distinct ones; -1 is nowhere."""
     if len(ordered) == 0:
         return np.full(len(wanted), -1)
+    first, n_numbers = int(ordered[0]), int(ordered[-1]) - int(ordered[0]) + 1
+    if ordered.dtype.kind == wanted.dtype.kind == "i" and n_numbers <= MOST_SPARSE * len(ordered):
+        # Numbers close to each other, as most are: looked up, which is several times as fast as a search.
+        place = np.full(n_numbers + 1, -1)
+        place[ordered - ordered[0]] = np.arange(len(ordered))
+        return place[np.where((wanted >= first) & (wanted <= ordered[-1]), wanted - ordered[0], -1)]
     place = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     return np.where(ordered[place] == wanted, place, -1)
 

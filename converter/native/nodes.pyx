@@ -74,6 +74,24 @@ cdef class NodeTable:
             begin = ends[nth]
         return found
 
+    def intern_tree(self, const int64_t[::1] parents, const int32_t[::1] keys):
+        """Returns the nodes of the rows of a tree, int32. parents: the row above, which comes before, -1 is none; keys:
+        -1 is a row that is no node of its own, but that of the row above."""
+        cdef Py_ssize_t n = parents.shape[0]
+        cdef Py_ssize_t row
+        cdef int32_t above
+        if keys.shape[0] != n:
+            raise ValueError("NodeTable: columns of different lengths")
+        self.reserve(self.n_nodes + n)
+        found = np.empty(n, np.int32)
+        cdef int32_t[::1] nodes = found
+        for row in range(n):
+            if not -1 <= parents[row] < row:
+                raise ValueError("NodeTable: a row comes before the row above it")
+            above = nodes[parents[row]] if parents[row] >= 0 else -1
+            nodes[row] = self.intern(above, keys[row]) if keys[row] >= 0 else above
+        return found
+
     def places(self):
         """Returns int64: the place of each node in a walk in which what continues a node follows it, and -1 behind
         them, for none."""

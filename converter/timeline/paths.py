@@ -22,14 +22,19 @@ class CallPaths(NodeTable):
     """Interns the call paths of any number of threads: a parent is the path of the caller, a key is a frame."""
 
     def samples(self, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
-        """Yields (int64 ts in ns, int32 path) after each change that lasts, in pieces; path -1 while no call is open. A
-        path that lasts more than `longest` ns is repeated at its end. See `PathWalk`."""
-        walk = PathWalk(self, longest)
-        for piece in _pieces(calls):
-            yield walk.add(piece["ts"], piece["frame"], piece["flags"])
-        last = walk.end()
-        if len(last[0]):
-            yield last
+        """See `path_samples`."""
+        return path_samples(self, calls, longest)
+
+
+def path_samples(tree: NodeTable, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
+    """Yields (int64 ts in ns, int32 path) after each change that lasts, in pieces; path -1 while no call is open. A
+    path that lasts more than `longest` ns is repeated at its end. See `PathWalk`. tree: of paths."""
+    walk = PathWalk(tree, longest)
+    for piece in _pieces(calls):
+        yield walk.add(piece["ts"], piece["frame"], piece["flags"])
+    last = walk.end()
+    if len(last[0]):
+        yield last
 
 
 class SampleTimes:

@@ -55,6 +55,8 @@ class Frames:
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self._rows: dict[Place, int] = {}
+        self._sources: dict[str, tuple[int, str]] = {}
+        self._categories: dict[str, int] = {}
 
     def row(self, place: Place) -> int:
         """Returns the trace's frame."""
@@ -65,8 +67,7 @@ class Frames:
 
     def _added(self, place: Place) -> int:
         trace, intern = self._trace, self._trace.strings.intern
-        source = trace.sources.intern(path=intern(place.path)) if place.path else -1
-        language = LANGUAGES.get(PurePosixPath(place.path).suffix.lower(), OTHER)
+        source, language = self._source(place.path)
         func = trace.funcs.intern(
             name=intern(place.name), source=source, line=_number(place.first_line), column=_number(place.first_column),
             is_js=(place.category or language) == "JavaScript",
@@ -75,16 +76,29 @@ class Frames:
         if place.tier:
             tier = trace.tiers.intern(name=intern(place.tier), family=intern(place.tier), color=intern(TIER_COLOR))
         return trace.frames.intern(
-            func=func, category=trace.add_category(place.category or language), tier=tier, line=_number(place.line),
+            func=func, category=self._category(place.category or language), tier=tier, line=_number(place.line),
             column=_number(place.column), inline_depth=place.depth, lib=place.lib, address=place.address,
         )  # fmt: skip
 
+    def _source(self, path: str) -> tuple[int, str]:
+        """Returns the source, -1 is none, and its language."""
+        if path not in self._sources:
+            row = self._trace.sources.intern(path=self._trace.strings.intern(path)) if path else -1
+            self._sources[path] = row, LANGUAGES.get(PurePosixPath(path).suffix.lower(), OTHER)
+        return self._sources[path]
+
+    def _category(self, name: str) -> int:
+        if name not in self._categories:
+            self._categories[name] = self._trace.add_category(name)
+        return self._categories[name]
+
 
 class StackProfile:
-    """One input on its way into a trace. clock: of its times, if they are on any; offset_ns: to be added to them."""
+    """One input on its way into a trace. clock: of its times, if they are on any; offset_ns: to be added to them; path:
+    of the input, for the report."""
 
     def __init__(self, trace: TraceBuilder, of: Input, clock: Clock | None = None) -> None:
-        self.trace = trace
+        self.trace, self.path = trace, of.path
         self.offset_ns = trace.join_clock(clock) if clock is not None else 0
         trace.clock = trace.clock or Clock("monotonic")
         self.frames = Frames(trace)
@@ -139,25 +153,6 @@ def samples_of(events: Sequence[Event], ts: Array, stack: Array, amounts: Mappin
         elif len(table):
             data.other_samples[row] = table
     return data
-
-
-def tree_order(prefix: Array, stack: Array) -> Array:
-    """Returns int64: the order of rows in which the stacks that continue one stand together, as in a flame graph.
-    prefix: of each of the trace's stacks; stack: of each row."""
-    above = prefix.tolist()
-    size, place = [1] * len(above), [0] * len(above)
-    for nth in range(len(above) - 1, -1, -1):
-        if above[nth] >= 0:
-            size[above[nth]] += size[nth]
-    free, of_roots = [0] * len(above), 0
-    for nth, parent in enumerate(above):
-        if parent < 0:
-            place[nth], of_roots = of_roots, of_roots + size[nth]
-        else:
-            place[nth] = free[parent]
-            free[parent] += size[nth]
-        free[nth] = place[nth] + 1
-    return np.argsort(np.array([*place, -1], np.int64)[stack], kind="stable")
 
 
 def spread(amount: Array, start_ts: int, length_ns: int = 0) -> tuple[Array, int]:

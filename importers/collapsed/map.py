@@ -12,7 +12,8 @@ from traceferry.files.source import Source
 from traceferry.importers.collapsed.layout import AUSTIN, HEAD, lines_of
 from traceferry.model import Event, Input, TraceBuilder
 from traceferry.model.categories import KERNEL, category_of_file
-from traceferry.timeline.stack_profiles import Place, StackProfile, samples_of, spread, tree_order, whole_amounts
+from traceferry.timeline.stack_profiles import Place, StackProfile, samples_of, spread, whole_amounts
+from traceferry.timeline.stacks import StackTable
 
 # "fib (w.py:2)" of py-spy, "fib - w.rb:2" of rbspy, "w.py:fib:2" of austin.
 PLACES = (
@@ -130,10 +131,10 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     amounts, scale = whole_amounts(np.array(numbers or [0.0]) * (1000 if is_austin else 1))
     name = "samples" if scale == 1 else f"1/{scale} of a sample"
     event = profile.add_event(Event("time", "ns", kind="clock") if is_austin else EVENT._replace(name=name))
-    prefix = trace.stacks["prefix"]
+    place = StackTable(trace).places()
     for owner, mine in rows.items():
         pairs = np.array(mine, np.int64)
-        pairs = pairs[tree_order(prefix, pairs[:, 0])]
+        pairs = pairs[np.argsort(place[pairs[:, 0]], kind="stable")]
         amount = amounts[pairs[:, 1]]
         ts, end = spread(amount, 0, int(min(amount.sum(), 1 << 62)) if is_austin else 0)
         process = profile.process(

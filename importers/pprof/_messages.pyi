@@ -3,21 +3,21 @@ from numpy.typing import NDArray
 
 from traceferry.native.nodes import NodeTable
 
-Numbers = NDArray[np.int64]
-
-def fields(data: memoryview | bytes, begin: int, end: int) -> tuple[Numbers, int]: ...
-def numbers(data: memoryview | bytes, begins: Numbers, ends: Numbers, wanted: Numbers) -> Numbers: ...
+def fields(data: memoryview | bytes, begin: int, end: int) -> tuple[NDArray[np.int64], int]: ...
+def numbers(
+    data: memoryview | bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> NDArray[np.int64]: ...
 def parts(
-    data: memoryview | bytes, begins: Numbers, ends: Numbers, wanted: int
-) -> tuple[Numbers, Numbers, Numbers]: ...
+    data: memoryview | bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], wanted: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
 def lists(
-    data: memoryview | bytes, begins: Numbers, ends: Numbers, wanted: int
-) -> tuple[Numbers, Numbers, NDArray[np.bool_]]: ...
+    data: memoryview | bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], wanted: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]: ...
 def intern_stacks(
     table: NodeTable,
-    rows: Numbers,
-    ends: Numbers,
+    rows: NDArray[np.int64],
+    ends: NDArray[np.int64],
     frames: NDArray[np.int32],
-    frame_ends: Numbers,
-    cut: Numbers,
+    frame_ends: NDArray[np.int64],
+    cut: NDArray[np.int64],
 ) -> NDArray[np.int32]: ...

@@ -43,6 +43,7 @@ class Mapping(NamedTuple):
     path: str
     build_id: str
 
+
 class Samples(NamedTuple):
     """The samples of a part of the profile. locations: int64, numbers, one sample after the other, the innermost first
     in each; ends: int64, where each sample's end; values: int64, samples x types, what is missing is 0; labels: int64,
@@ -57,7 +58,7 @@ class Samples(NamedTuple):
 
 @dataclass
 class Profile:
-    """types: (name, unit) of what samples count; samples: where they begin and end; numbers: of the profile's own fields;
+    """types: (name, unit) of what samples count; samples: where they begin and end; numbers: of its own fields;
     stopped: where the first damage is, -1: nowhere; unknown: how many references lead nowhere."""
 
     data: memoryview = field(repr=False)
@@ -95,8 +96,9 @@ class Profile:
         is_known = nth < len(self.types)
         values = np.zeros((len(stops), len(self.types)), np.int64)
         values[np.repeat(np.arange(len(stops)), n_values)[is_known], nth[is_known]] = flat[is_known]
-        sample, *at = parts(self.data, *places, 3)
-        labels = np.column_stack([sample, numbers(self.data, *at, np.array([1, 2, 3]))])
+        sample, begins, ends_of_labels = parts(self.data, *places, 3)
+        said = numbers(self.data, begins, ends_of_labels, np.array([1, 2, 3]))
+        labels = np.column_stack([sample, said])
         are_bad = ~are_whole | ~are_whole_too | (n_values != len(self.types))
         return Samples(locations, ends, values, labels, are_bad)
 
@@ -111,7 +113,8 @@ def read_profile(source: Source) -> Profile:
         return np.ascontiguousarray(held[:, 3]), np.ascontiguousarray(held[:, 4])
 
     def rows(of: int, *fields: int) -> list[list[int]]:
-        return numbers(data, *places(of), np.array(fields)).tolist()
+        found: list[list[int]] = numbers(data, *places(of), np.array(fields)).tolist()
+        return found
 
     at_texts = np.column_stack(places(layout.TEXT)).tolist()
     texts = [bytes(data[begin:end]).decode("utf-8", "replace") for begin, end in at_texts]
@@ -128,13 +131,12 @@ def read_profile(source: Source) -> Profile:
         number: (text(name) or text(system_name), text(path), line)
         for number, name, system_name, path, line in rows(layout.FUNCTION, 1, 2, 3, 4, 5)
     }
-    owners, *at = parts(data, *places(layout.LOCATION), 4)
+    owners, begins, ends = parts(data, *places(layout.LOCATION), 4)
     lines: list[list[Line]] = [[] for _ in places(layout.LOCATION)[0]]
-    places_in = numbers(data, *at, np.array([1, 2, 3])).tolist()
-    for owner, (function, line, column) in zip(owners.tolist(), places_in, strict=True):
+    places_in = numbers(data, begins, ends, np.array([1, 2, 3])).tolist()
+    for owner, (function, at_line, column) in zip(owners.tolist(), places_in, strict=True):
         profile.unknown += function not in functions
-        name, path, first_line = functions.get(function, ("", "", 0))
-        lines[owner].append(Line(name, path, first_line, line, column))
+        lines[owner].append(Line(*functions.get(function, ("", "", 0)), at_line, column))
     for nth, (number, mapping, address) in enumerate(rows(layout.LOCATION, 1, 2, 3)):
         profile.locations[number] = Location(mapping, address, lines[nth][::-1])
     return profile

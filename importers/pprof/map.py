@@ -187,11 +187,12 @@ class _Mapping:
     def _owner(self, labels: list[list[int]], n_known: int) -> Owner:
         """labels: (key, text, number) of each."""
         texts, numbers = dict[str, str](), dict[str, int]()
-        for key, text, number in labels:
+        for of_key, text, number in labels:
+            key = self.held.text(of_key)
             if text:
-                texts[self.held.text(key)] = self.held.text(text)
+                texts[key] = self.held.text(text)
             else:
-                numbers[self.held.text(key)] = number
+                numbers[key] = number
         process, thread = (next((texts.pop(k) for k in keys if k in texts), "") for keys in (PROCESS, THREAD))
         pid, tid = (next((n for k in keys if (n := numbers.pop(k, -1)) >= 0), -1) for keys in (PID, TID))
         if ours := NUMBERED.fullmatch(process):
@@ -220,13 +221,7 @@ class _Mapping:
 
     def _rows_of(self, numbers: Array) -> Array:
         """Returns int64: which of the locations these are; -1 is none."""
-        ordered = np.array(self._numbers, np.int64)
-        if len(ordered) and 0 <= ordered[0] and ordered[-1] <= 2 * len(ordered):
-            row = np.full(int(ordered[-1]) + 2, -1)
-            row[ordered] = np.arange(len(ordered))
-            row = row[np.where((numbers >= 0) & (numbers <= ordered[-1]), numbers, -1)]
-        else:
-            row = index_of(ordered, numbers)
+        row = index_of(np.array(self._numbers, np.int64), numbers)
         self.n_bad += int(np.count_nonzero(row < 0))
         return row
 

@@ -13,17 +13,25 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
-from traceferry.files.json_text import JsonText
+from traceferry.files.json_text import JsonText, Range
 from traceferry.files.source import Source
-from traceferry.model import CALLS, LEAVE, OPEN_AT_END, UNWOUND, Array, Event, Input, Table, ThreadData, TraceBuilder
+from traceferry.model import LEAVE, Array, Event, Input, Table, ThreadData, TraceBuilder
+from traceferry.timeline.balance import Balancer, Raw
+from traceferry.timeline.paths import path_samples
 from traceferry.timeline.stack_profiles import UNTIMED_NS, Place, StackProfile, samples_of, whole_amounts
+from traceferry.timeline.stacks import StackTable, intern_stacks
 
 NS_OF = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
 # py-spy's names of profiles.
 THREAD = re.compile(r'(?:Process (?P<pid>\d+) )?Thread (?P<tid>0x[0-9A-Fa-f]+|\d+)(?: "(?P<name>.*)")?')
 MOST_NS = 1 << 60
-# Where a frame is of several places, the file's end tells more than its begin.
+MOST_REAL = 1e18
+THOUSANDTHS = 1000
 KINDS = ("sampled", "evented")
+# What may be long is not parsed with the rest.
+COLUMNS = ("samples", "weights", "events")
+NOWHERE = Range(0, 0)
+OPENED, CLOSED = ord("O"), ord("C")
 
 
 class _Rows(NamedTuple):
@@ -37,51 +45,62 @@ class _Rows(NamedTuple):
 def to_trace(source: Source, trace: TraceBuilder) -> None:
     """Adds the profiles. Raises FormatError where frames or profiles are missing, or none can be read."""
     text = JsonText(source.data, source.path)
-    root = text.parsed(text.root())
-    shared = root.get("shared", root)
-    frames = shared.get("frames") if isinstance(shared, dict) else None
-    profiles = root.get("profiles", [root["profile"]] if "profile" in root else None)
-    if not isinstance(frames, list) or not isinstance(profiles, list):
+    root = text.root()
+    members = text.members(root) if text.is_object(root) else {}
+    shared = members.get("shared", root)
+    frames = text.members(shared).get("frames", NOWHERE) if text.is_object(shared) else NOWHERE
+    found = text.elements(members["profiles"]) if text.is_list(members.get("profiles", NOWHERE)) else []
+    if "profile" in members and "profiles" not in members:
+        found = [members["profile"]]
+    if not found or not text.is_list(frames):
         raise FormatError("shared.frames or profiles is missing", 0, path=source.path)
-    known = [one for one in profiles if isinstance(one, dict) and one.get("type") in KINDS]
-    if len(known) < len(profiles):
-        trace.report.note("bad_rows", len(profiles) - len(known), where=source.path, detail="profiles of another type")
-    version = str(root.get("version", ""))
-    mapping = _Mapping(StackProfile(trace, Input(source.name, "speedscope", version, str(root.get("exporter") or ""))))
-    mapping.add_frames(frames)
+    known = [text.members(one) for one in found if text.is_object(one)]
+    known = [one for one in known if "type" in one and text.parsed(one["type"]) in KINDS]
+    if len(known) < len(found):
+        trace.report.note("bad_rows", len(found) - len(known), where=source.path, detail="profiles of another type")
+    version, exporter, name = (
+        text_of(text.parsed(members[key])) if key in members else "" for key in ("version", "exporter", "name")
+    )
+    mapping = _Mapping(text, StackProfile(trace, Input(source.name, "speedscope", version, exporter)))
+    mapping.add_frames(text.parsed(frames))
     for nth, one in enumerate(known):
-        mapping.add(one, text_of(root.get("name")) or source.name, nth)
+        mapping.add(one, name or source.name, nth)
     trace.report.note("bad_rows", mapping.n_bad, where=f"{source.path} rows", detail="samples or events")
 
 
 class _Mapping:
-    def __init__(self, profile: StackProfile) -> None:
-        self.profile, self.trace = profile, profile.trace
-        self.frames: list[int] = []
+    def __init__(self, text: JsonText, profile: StackProfile) -> None:
+        self.text, self.profile, self.trace = text, profile, profile.trace
+        self.frames = np.empty(0, np.int32)
         self.n_bad = 0
-        self._of: dict[tuple[int, int], int] = {}
 
     def add_frames(self, frames: list[Any]) -> None:
+        rows = []
         for held in frames:
             one = held if isinstance(held, dict) else {"name": held}
             line, column = (_whole(one.get(name)) for name in ("line", "col"))
             place = Place(text_of(one.get("name")) or "[unknown]", text_of(one.get("file")), line, column)
-            self.frames.append(self.profile.frames.row(place))
+            rows.append(self.profile.frames.row(place))
+        self.frames = np.array(rows, np.int32)
 
-    def add(self, one: dict[str, Any], title: str, nth: int) -> None:
+    def add(self, members: dict[str, Range], title: str, nth: int) -> None:
         """Adds a profile as a thread."""
-        scale, start = NS_OF.get(text_of(one.get("unit"))), _real(one.get("startValue"))
+        one = {key: self.text.parsed(at) for key, at in members.items() if key not in COLUMNS}
+        unit, start = text_of(one.get("unit")), _real(one.get("startValue"))
+        scale = NS_OF.get(unit)
         name = text_of(one.get("name")) or f"profile {nth + 1}"
         found = THREAD.fullmatch(name)
         pid, tid = (int(found[part], 0) if found and found[part] else None for part in ("pid", "tid"))
         if one["type"] == "evented" and scale is not None:
-            data = ThreadData(calls=self._calls(one, scale))
+            data = ThreadData(calls=self._calls(members, start, _real(one.get("endValue")), scale))
             ts = data.calls["ts"]
-            first, last = (int(ts[0]), int(ts[-1])) if len(ts) else (0, 0)
-            n_rows = len(ts)
+            first, last, n_rows = int(ts[0]) if len(ts) else 0, int(ts[-1]) if len(ts) else 0, len(ts)
         else:
-            rows = self._samples(one, start) if one["type"] == "sampled" else self._steps(one)
-            data, first, last = self._sampled(rows, scale, text_of(one.get("unit")))
+            is_sampled = one["type"] == "sampled"
+            rows = (
+                self._samples(members, start) if is_sampled else self._steps(members, start, _real(one.get("endValue")))
+            )
+            data, first, last = self._sampled(rows, scale, unit)
             n_rows = len(rows.ts)
         process = self.profile.process(pid, title if pid is None else f"process {pid}", pid, first, last)
         self.profile.add_thread(process, (found and found["name"]) or name.removesuffix(' ""'), tid, data, n_rows)
@@ -106,83 +125,52 @@ class _Mapping:
         self.trace.report.note("times_made", 0 if scale else len(ts), where=self.trace.inputs[-1].path)
         return samples_of(self.trace.events, ts, rows.stack, {row: amount}), int(ts[0]) if len(ts) else 0, last
 
-    def _samples(self, one: dict[str, Any], start: float) -> _Rows:
-        samples, weights = ([*held] if isinstance(held := one.get(key), list) else [] for key in ("samples", "weights"))
-        if not weights:
-            weights = [1] * len(samples)
-        self.n_bad += abs(len(samples) - len(weights))
-        n = min(len(samples), len(weights))
-        amount = np.array([max(_real(weight), 0.0) for weight in weights[:n]], np.float64)
-        stack = np.array([self._stack(sample) for sample in samples[:n]], np.int32)
-        return _Rows(start + np.concatenate([np.zeros(1), np.cumsum(amount)])[:-1], stack, amount)
+    def _samples(self, members: dict[str, Range], start: float) -> _Rows:
+        flat, ends = self.text.lists(members.get("samples", NOWHERE))
+        weights = self.text.numbers(members.get("weights", NOWHERE)) if "weights" in members else np.ones(len(ends))
+        weights = weights if len(weights) else np.ones(len(ends))
+        self.n_bad += abs(len(ends) - len(weights))
+        n = min(len(ends), len(weights))
+        is_known = (flat >= 0) & (flat < len(self.frames))
+        self.n_bad += int(np.count_nonzero(~is_known))
+        stops = np.append(0, np.cumsum(is_known))[np.append(0, ends[:n])]
+        frames = self.frames[flat[is_known][: stops[-1]]]
+        # The innermost first, as tables take them: all the other way round.
+        stack = intern_stacks(self.trace, np.ascontiguousarray(frames[::-1]), np.diff(stops)[::-1])[::-1]
+        amount = np.maximum(_reals(weights[:n]), 0)
+        return _Rows(start + np.append(0, np.cumsum(amount))[:-1], stack, amount)
 
-    def _stack(self, sample: Any) -> int:
-        stack, known, n = -1, self._of, len(self.frames)
-        for frame in sample if isinstance(sample, list) else ():
-            found = known.get((stack, frame)) if type(frame) is int else None
-            if found is None:
-                if type(frame) is not int or not 0 <= frame < n:
-                    self.n_bad += 1
-                    continue
-                found = known[stack, frame] = self.trace.stacks.intern(prefix=stack, frame=self.frames[frame])
-            stack = found
-        return stack
+    def _calls(self, members: dict[str, Range], start: float, end: float, scale: float) -> Table:
+        """Returns CALLS of the events, by time; what is left out of turn is left with what it called."""
+        values, begins, _ = self.text.rows(members.get("events", NOWHERE), "at", "frame", "type")
+        kind = np.frombuffer(self.text.data, np.uint8)[begins[:, 2] + 1] if len(begins) else np.empty(0, np.uint8)
+        frame = np.nan_to_num(values[:, 1], nan=-1, posinf=-1, neginf=-1)
+        is_known = (
+            (frame >= 0) & (frame < len(self.frames)) & (begins[:, 2] >= 0) & ((kind == OPENED) | (kind == CLOSED))
+        )
+        self.n_bad += int(np.count_nonzero(~is_known))
+        at, frame, kind = _reals(values[is_known, 0]), frame[is_known].astype(np.int32), kind[is_known]
+        order = np.argsort(at, kind="stable")
+        at, frame, kind = at[order], frame[order], kind[order]
+        last = max(end, float(at[-1])) if len(at) else start
+        ts = np.rint(np.clip(np.append(at, last) * scale, -MOST_NS, MOST_NS)).astype(np.int64)
+        balancer = Balancer()
+        flags = np.where(kind == CLOSED, LEAVE, 0).astype(np.uint8)
+        calls = balancer.add(Raw(ts[:-1], frame, self.frames[frame], flags), len(self.frames))
+        self.n_bad += balancer.n_orphans
+        closed = balancer.close(int(ts[-1]))
+        return Table(calls.spec, {name: np.concatenate([calls[name], closed[name]]) for name in calls.columns})
 
-    def _events(self, one: dict[str, Any]) -> list[tuple[float, int, bool]]:
-        """Returns (when, the frame's number, whether it is left) of events that rise."""
-        found: list[tuple[float, int, bool]] = []
-        for event in held if isinstance(held := one.get("events"), list) else []:
-            frame = event.get("frame") if isinstance(event, dict) else None
-            if type(frame) is not int or not 0 <= frame < len(self.frames) or event.get("type") not in ("O", "C"):
-                self.n_bad += 1
-                continue
-            found.append((_real(event.get("at")), frame, event["type"] == "C"))
-        return sorted(found, key=lambda row: row[0])
-
-    def _nested(self, one: dict[str, Any]) -> list[tuple[float, int, int]]:
-        """Returns (when, the frame's number, flags of CALLS), each enter with its leave: what is left out of turn is
-        left with what it called."""
-        found: list[tuple[float, int, int]] = []
-        within: list[int] = []
-        last = _real(one.get("startValue"))
-        for at, frame, leaves in self._events(one):
-            last = at
-            if not leaves:
-                within.append(frame)
-                found.append((at, frame, 0))
-                continue
-            if frame not in within:
-                self.n_bad += 1
-                continue
-            while (top := within.pop()) != frame:
-                found.append((at, top, LEAVE | UNWOUND))
-            found.append((at, frame, LEAVE))
-        end = max(last, _real(one.get("endValue")))
-        return found + [(end, frame, LEAVE | OPEN_AT_END) for frame in reversed(within)]
-
-    def _calls(self, one: dict[str, Any], scale: int) -> Table:
-        rows = self._nested(one)
-        ts = np.clip(np.rint(np.array([row[0] for row in rows], np.float64) * scale), -MOST_NS, MOST_NS)
-        columns = {
-            "ts": ts.astype(np.int64), "frame": [self.frames[row[1]] for row in rows], "flags": [row[2] for row in rows]
-        }  # fmt: skip
-        return Table(CALLS, columns)
-
-    def _steps(self, one: dict[str, Any]) -> _Rows:
-        """Returns what is between two events as a sample: of amounts that are no times."""
-        stacks, ts, rows, amounts = [-1], list[float](), list[int](), list[float]()
-        last = _real(one.get("startValue"))
-        for at, frame, flags in self._nested(one):
-            if at > last and len(stacks) > 1:
-                ts.append(last)
-                rows.append(stacks[-1])
-                amounts.append(at - last)
-            last = max(last, at)
-            if flags & LEAVE:
-                stacks.pop()
-            else:
-                stacks.append(self.trace.stacks.intern(prefix=stacks[-1], frame=self.frames[frame]))
-        return _Rows(np.array(ts, np.float64), np.array(rows, np.int32), np.array(amounts, np.float64))
+    def _steps(self, members: dict[str, Range], start: float, end: float) -> _Rows:
+        """Returns what is between two events as a sample: of amounts that are no times, in thousandths."""
+        calls = self._calls(members, start, end, THOUSANDTHS)
+        table = StackTable(self.trace)
+        pieces = [(np.empty(0, np.int64), np.empty(0, np.int32)), *path_samples(table, calls)]
+        ts, stack = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+        table.publish()
+        amount = np.diff(ts, append=ts[-1:])
+        is_in = stack >= 0
+        return _Rows(ts[is_in] / THOUSANDTHS, stack[is_in], amount[is_in] / THOUSANDTHS)
 
 
 def text_of(value: Any) -> str:
@@ -193,5 +181,11 @@ def _whole(value: Any) -> int:
     return int(value) if isinstance(value, (int, float)) and -1e9 < value < 1e9 else 0
 
 
+def _reals(values: Array) -> Array:
+    """Returns float64 without those that are no numbers, or too large."""
+    reals = values.astype(np.float64)
+    return np.where(np.abs(reals) < MOST_REAL, reals, 0.0)
+
+
 def _real(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) and -1e18 < value < 1e18 else 0.0
+    return float(value) if isinstance(value, (int, float)) and -MOST_REAL < value < MOST_REAL else 0.0
