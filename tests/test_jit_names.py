@@ -347,6 +347,17 @@ SOURCES_SAY: dict[str, Cases] = {
         "Ion: f (x)": ("f (x)", f"{JS}, Ion"),
     },
     "HotSpot": {
+        # As in perf maps of OpenJDK 21 and 25.
+        "int App.inner(int)": ("App.inner(int)", "Java function"),
+        "java.lang.Object[] java.util.ArrayList.toArray(java.lang.Object[])": (
+            "java.util.ArrayList.toArray(java.lang.Object[])", "Java function",
+        ),
+        "void App$Job.<init>()": ("App$Job.<init>()", "Java function"),
+        "void App.lambda$main$1(long, int[][])": ("App.lambda$main$1(long, int[][])", "Java function"),
+        "boolean java.util.regex.CharPredicates$$Lambda/0x800000024.is(int)": (
+            "java.util.regex.CharPredicates$$Lambda/0x800000024.is(int)", "Java function",
+        ),
+        "I2C/C2I adapters": ("I2C/C2I adapters", "JIT stub"),
         "LA;b([[ZFSC)[[I": ("A.b(boolean[][], float, short, char)", "Java function"),
         "LA;b(X)V": ("LA;b(X)V", "JIT stub"),
         "LA;b(I)": ("LA;b(I)", "JIT stub"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import marshal
 import shutil
 import subprocess
 from collections import Counter
@@ -119,15 +120,29 @@ def test_austins_times_are_microseconds(tmp_path: Path) -> None:
     assert trace.events[0].unit == "ns"
 
 
+def test_threads_of_pythons_profiling_sampling(tmp_path: Path) -> None:
+    """Recorded with Python 3.15.2: the first name of each stack is the thread's number."""
+    trace = loaded(tmp_path, "tid:20635;app.py:main:23;app.py:inner:6 922\ntid:20640;app.py:main:23 5\n")
+    assert [(t.tid, t.name) for t in trace.processes[0].threads] == [(20635, "tid:20635"), (20640, "tid:20640")]
+    assert {trace.func_name(n) for n in range(len(trace.funcs))} == {"main", "inner"}
+
+
 def test_damaged_lines_are_counted(tmp_path: Path) -> None:
     trace = loaded(tmp_path, "a;b 1\na;c 1\nnothing\na;b -3\n")
     assert [(i.count, i.offset) for i in trace.report if i.kind == "bad_rows"] == [(2, 12)]
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[str | bytes, str]] = {
     "svg": ('<?xml version="1.0"?>\n<svg width="1">', "picture"),
     "perf script": ("prog 123 [001] 12.5: 1 cycles:\n\t    55 main (/a)\n", "perf script"),
     "callgrind": ("# callgrind format\nevents: Ir\nfn=main\n1 2\n", "callgrind"),
+    "profiling.sampling, binary": ("HCAT\1\0\0\0\3\x0f\2\0", "replay FILE --gecko"),
+    "profiling.sampling, JSON lines": ('{"type":"meta","v":0,"run_id":"4e","mode":"wall"}\n', "no stacks"),
+    "profiling.sampling, page": (
+        '<!doctype html>\n<html lang="en">\n<title>Tachyon Profiler - Flamegraph Report</title>',
+        "--gecko or --collapsed",
+    ),
+    "pstats": (marshal.dumps({("/a/w.py", 3, "fib"): (1, 1, 0.5, 0.5, {})}), "has no stacks"),
     "pprof's text": ("heap profile: 1: 2 [3: 4] @ heap/1048576\n", "before profile.proto"),
     "heap snapshot": ('{"snapshot": {}, "nodes": [], "strings": []}', "heap snapshot"),
     "speedscope without frames": ('{"$schema": "https://www.speedscope.app/x", "profiles": []}', "missing"),
@@ -137,7 +152,7 @@ REFUSED = {
 
 
 @for_each("case", REFUSED)
-def test_refusals(case: tuple[str, str], tmp_path: Path) -> None:
+def test_refusals(case: tuple[str | bytes, str], tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=case[1]):
         loaded(tmp_path, case[0])
 

@@ -21,7 +21,9 @@ HEAD = 1 << 16
 # Of a head, so many lines at least, or all, are stacks.
 STACKS_SEEN, PART_SEEN = 64, 0.6
 MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\xef\xbb\xbf": "utf-8"}
-# What else is text of a profile: how it begins, and what is said of it.
+# What else is a profile: how it begins, and what is said of it. CPython's profiling.sampling: as 3.15 writes
+# them (Lib/profiling/sampling, Modules/_remote_debugging/binary_io.h); pstats is marshalled: a dictionary whose first
+# key is a tuple of three.
 OTHERS = (
     (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?(?:<!--.{0,2000}?-->\s*)*<svg", re.S),
         "a picture (SVG), as of flamegraph.pl: give the collapsed stacks or the recording that it was made of"),
@@ -31,6 +33,18 @@ OTHERS = (
         "text of perf script: give the perf.data itself, or what stackcollapse-perf.pl makes of the text"),
     (re.compile(rb"# callgrind format|(?:version|creator|cmd|events|positions): [^\n]*\n(?:[a-z]+: ?[^\n]*\n)*\s*fn="),
         "a profile of callgrind, which is not read"),
+    (re.compile(rb"HCAT|TACH"),
+        "a binary profile of Python's profiling.sampling: give what python -m profiling.sampling replay FILE --gecko "
+        "-o FILE.json makes of it"),
+    (re.compile(rb"[{\xfb][)\xa9]\x03"),
+        "a profile for Python's pstats, which has no stacks: record with python -m profiling.sampling run --gecko or "
+        "--collapsed (Python 3.15), py-spy or perf"),
+    (re.compile(rb"\{\"type\":\"meta\",\"v\":\d+,\"run_id\""),
+        "a profile of Python's profiling.sampling as JSON lines, which has no stacks: record with --gecko or "
+        "--collapsed"),
+    (re.compile(rb"<!doctype html>[^\0]{1,300}?<title>Tachyon Profiler"),
+        "a page of Python's profiling.sampling: record with --gecko or --collapsed, or with --binary, of which replay "
+        "makes all"),
 )  # fmt: skip
 
 

@@ -21,9 +21,13 @@ PLACES = (
     re.compile(r"(?P<name>.+) - (?P<path>[^ ]+):(?P<line>\d+)"),
     re.compile(r"(?P<path>[^:;]*[./\\<][^:;]*):(?P<name>[^:;]+):(?P<line>\d+)"),
 )
-# In front of the functions: py-spy's and austin's processes and threads, stackcollapse-perf.pl's with --tid.
+# In front of the functions: py-spy's and austin's processes and threads, those of stackcollapse-perf.pl with --tid, the
+# threads of CPython's profiling.sampling (Lib/profiling/sampling/stack_collector.py, 3.15).
 PROCESS = re.compile(r'process (?P<pid>\d+):"(?P<name>.*)"|P(?P<austin>\d+)')
-THREAD = re.compile(r"thread \((?P<tid>0x[0-9A-Fa-f]+|\d+)\)(?:: (?P<name>.*))?|T(?:\d+:)?(?P<austin>0x[0-9a-f]+|\d+)")
+THREAD = re.compile(
+    r"thread \((?P<tid>0x[0-9A-Fa-f]+|\d+)\)(?:: (?P<name>.*))?|T(?:\d+:)?(?P<austin>0x[0-9a-f]+|\d+)"
+    r"|tid:(?P<python>\d+)"
+)
 COMMAND = re.compile(r"(?P<name>.+)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
 # Of stackcollapse-perf.pl --all and async-profiler's option ann.
 SUFFIX = re.compile(r"(?P<name>.+)_\[(?P<kind>[kji01w])\]")
@@ -111,7 +115,9 @@ def _process(name: str) -> tuple[Owner, int]:
 @cache
 def _thread(name: str) -> tuple[int, str] | None:
     found = THREAD.fullmatch(name)
-    return (int(found["tid"] or found["austin"], 0), found["name"] or name) if found else None
+    if not found:
+        return None
+    return int(found["tid"] or found["austin"] or found["python"], 0), found["name"] or name
 
 
 def to_trace(source: Source, trace: TraceBuilder) -> None:

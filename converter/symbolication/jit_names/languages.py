@@ -33,8 +33,19 @@ def _java_method(text: str) -> Parts | None:
     return f"{owner}.{name}({', '.join(types)})".replace("/", "."), "", 0, 0
 
 
+# A method as HotSpot's perf maps have it (Method::external_name, JDK 17 to 25): `int pkg.Class.method(int, long[])`.
+_WORD = r"[^\W\d][\w$]*"
+_JAVA_NAMED_TYPE = rf"{_WORD}(?:\.{_WORD})*(?:\[\])*"
+# Hidden classes have a number, as `Hot$$Lambda/0x00007f441c003d40` or with a dot.
+_JAVA_OWNER = rf"{_WORD}(?:\.{_WORD})*(?:[./+]0x[0-9a-f]{{8,16}})?"
+_java_external = fields(
+    rf"{_JAVA_NAMED_TYPE} (?P<function>{_JAVA_OWNER}\.(?:{_WORD}|<init>|<clinit>)"
+    rf"\((?:{_JAVA_NAMED_TYPE}(?:, {_JAVA_NAMED_TYPE})*)?\))"
+)
+
 HOTSPOT: tuple[Pattern, ...] = (
     Pattern("L", "function", "Java", None, _java_method),
+    Pattern("", "function", "Java", None, _java_external),
     machinery("I2C/C2I adapters(", "stub", whole=True),
     Pattern("", "stub", "Java", tier("Interpreter", "red"), fields("Interpreter"), own=False),
     machinery("", "stub", own=False),
