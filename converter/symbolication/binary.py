@@ -20,6 +20,7 @@ from elftools.elf.elffile import ELFFile
 from traceferry.common.errors import FormatError
 from traceferry.files.decompress import decompress_stream
 from traceferry.files.source import Source
+from traceferry.model import Array
 from traceferry.symbolication.build_id import build_id_of, debug_id_of
 
 # What pyelftools raises where it reads headers that are damaged: its own error, and what a file raises for a place that
@@ -233,21 +234,42 @@ class Binary:
 
     def relative_relocations(self, begin: int, end: int) -> dict[int, int]:
         """Returns address → addend of the R_*_RELATIVE relocations that lie in [begin, end)."""
-        relative = RELATIVE_RELOCATIONS.get(self.machine)
-        if relative is None:
-            return {}
+        found = self._relative_relocations
+        found = found[(found["offset"] >= begin) & (found["offset"] < end)]
+        return dict(zip(found["offset"].tolist(), found["addend"].tolist(), strict=True))
+
+    def relocations_to(self, address: int) -> list[int]:
+        """Returns where R_*_RELATIVE relocations with this addend lie."""
+        found = self._relative_relocations
+        places: list[int] = found["offset"][found["addend"] == address].tolist()
+        return places
+
+    @cached_property
+    def _relative_relocations(self) -> Array:
+        """The R_*_RELATIVE relocations. Raises FormatError where a header is damaged."""
         word, mask = f"{'<' if self.little_endian else '>'}u{self.word_size}", 0xFFFF_FFFF
         entry = np.dtype([(name, word) for name in ("offset", "info", "addend")])
-        addends: dict[int, int] = {}
-        for section in self.section_headers:
-            if section.type != "SHT_RELA":
-                continue
-            data = self.content(section)
-            found = np.frombuffer(data, entry, len(data) // entry.itemsize)
-            kind = found["info"] & np.array(mask if self.word_size == 8 else 0xFF, found["info"].dtype)
-            found = found[(found["offset"] >= begin) & (found["offset"] < end) & (kind == relative)]
-            addends |= dict(zip(found["offset"].tolist(), found["addend"].tolist(), strict=True))
-        return addends
+        relative = RELATIVE_RELOCATIONS.get(self.machine)
+        if relative is None:
+            return np.zeros(0, entry)
+        tables = [self.content(section) for section in self.section_headers if section.type == "SHT_RELA"]
+        parts = [np.frombuffer(data, entry, len(data) // entry.itemsize) for data in tables or [self._dynamic_rela]]
+        found = np.concatenate(parts)
+        kind = found["info"] & np.array(mask if self.word_size == 8 else 0xFF, found["info"].dtype)
+        chosen: Array = found[kind == relative]
+        return chosen
+
+    @cached_property
+    def _dynamic_rela(self) -> memoryview:
+        """The table of relocations that the dynamic segment names, which files without sections have, too."""
+        word = f"{'<' if self.little_endian else '>'}u{self.word_size}"
+        for segment in self.segments:
+            if segment.type == "PT_DYNAMIC":
+                data = self._bytes(segment.offset, segment.size)
+                pairs = np.frombuffer(data, word, len(data) // self.word_size // 2 * 2).reshape(-1, 2).tolist()
+                said = dict(reversed(pairs))
+                return memoryview(self.code(said.get(DT_RELA, 0) - self.base, said.get(DT_RELASZ, 0)))
+        return memoryview(b"")
 
     def relative(self, offset: int) -> int | None:
         """Returns where a byte of the file is loaded, relative to the lowest loaded segment; None where it is not."""
@@ -299,6 +321,7 @@ def _name_at(texts: memoryview, at: int) -> str:
 
 
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 0x2, 0x4, 0x800
+DT_RELA, DT_RELASZ = 7, 8
 # The number of segments is then in the header of section 0.
 PN_XNUM = 0xFFFF
 # What Breakpad hashes where a file has no build id.

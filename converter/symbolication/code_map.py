@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.model import Array, Trace, containing_interval, rows_by_key
-
-# (name, source, the line that runs)
-Call = tuple[str, str, int]
+from traceferry.symbolication.runs import Call
 
 
 class CodeObject(NamedTuple):

@@ -7,16 +7,14 @@ linkage name is to one of C++. Inlined functions have their names only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.model import Array, Trace, distinct
-from traceferry.symbolication.code_map import Call, CodeMap, CodeObject, Snapshot
+from traceferry.symbolication.code_map import CodeMap, CodeObject, Snapshot
 from traceferry.symbolication.code_mapping import overlaid_by
-from traceferry.symbolication.interface import NOTHING, Answer, Frames, Function, Inline, look_up
+from traceferry.symbolication.interface import NOTHING, Answer, Frames, Function, look_up
+from traceferry.symbolication.runs import Call, function_of, runs_of
 
 # Of inlined calls; what is deeper is cut.
 MAX_DEPTH = 128
@@ -71,17 +69,7 @@ class CodeSymbols:
             calls = self._map.calls(stack for of_code in stacks for stack in of_code)
             for code, ats, of_code in zip(group, offsets, stacks, strict=True):
                 frames = [tuple(self._frames(code, [calls[frame] for frame in stack])) for stack in of_code]
-                yield self._function(code, _runs(ats, frames, code.size))
-
-    def _function(self, code: CodeObject, runs: Sequence[Run]) -> Function:
-        lines: list[tuple[int, str, int]] = []
-        inlines = _Node()
-        for run in runs:
-            _, source, line = run.frames[-1]
-            if not lines or lines[-1][1:] != (source, line):
-                lines.append((code.start + run.begin, source, line))
-            inlines.add(code.start + run.begin, code.start + run.end, run.frames)
-        return Function(self._map.name(code.row), code.start, code.size, lines, inlines.inlines())
+                yield function_of(self._map.name(code.row), code.start, runs_of(ats, frames, code.size), code.size)
 
     def _stack(self, code: CodeObject, offset: int) -> tuple[int, ...]:
         return self._map.frames_at(code.row, offset)[:MAX_DEPTH]
@@ -104,48 +92,3 @@ def _chosen(trace: Trace, code_map: CodeMap, at_ts: int | None) -> Array:
     rows = rows[np.argsort(mappings["start_ts"][rows], kind="stable")]
     sizes = trace.code["size"][mappings["code"][rows]].astype(np.uint64)
     return rows[overlaid_by(mappings["address"][rows], sizes) < 0]
-
-
-# ---------------------------------------------------------------- what runs in a code object
-
-
-class Run(NamedTuple):
-    """Bytes [begin, end) of a code object in which the same runs; frames: the outermost first."""
-
-    begin: int
-    end: int
-    frames: tuple[Call, ...]
-
-
-def _runs(offsets: Sequence[int], frames: Sequence[tuple[Call, ...]], size: int) -> list[Run]:
-    runs: list[Run] = []
-    for begin, end, running in zip(offsets, [*offsets[1:], size], frames, strict=True):
-        if runs and runs[-1].frames == running:
-            runs[-1] = runs[-1]._replace(end=end)
-        else:
-            runs.append(Run(begin, end, running))
-    return runs
-
-
-@dataclass
-class _Node:
-    """A function and what is inlined into it, by (name, source and line of the call)."""
-
-    ranges: list[tuple[int, int]] = field(default_factory=list)
-    children: dict[Call, _Node] = field(default_factory=dict)
-
-    def add(self, begin: int, end: int, frames: Sequence[Call]) -> None:
-        """Adds what runs in [begin, end). frames: from this function on."""
-        node = self
-        for (_, source, line), (name, _, _) in pairwise(frames):
-            node = node.children.setdefault((name, source, line), _Node())
-            if node.ranges and node.ranges[-1][1] == begin:
-                node.ranges[-1] = (node.ranges[-1][0], end)
-            else:
-                node.ranges.append((begin, end))
-
-    def inlines(self) -> tuple[Inline, ...]:
-        return tuple(
-            Inline(name, tuple(node.ranges), source, line, node.inlines())
-            for (name, source, line), node in self.children.items()
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from traceferry.symbolication.symbol_table import SymbolTable, symbols_of
 
 if TYPE_CHECKING:
     from traceferry.symbolication.dwarf.lookup import DwarfLookup
+    from traceferry.symbolication.go.lookup import GoLookup
     from traceferry.symbolication.gsym.reader import Gsym
 
 GSYM_SECTION = ".gsym"
@@ -60,8 +62,13 @@ class ElfSymbols:
             are_stubs = self.table.are_stubs(addresses)
             return look_up_apart(addresses, are_stubs, self.table.lookup, self.embedded.lookup)
         if not self.has_debug_info:
-            return self.table.lookup(addresses)
+            return self._without_debug_info(addresses)
         return look_up_apart(addresses, self.table.are_stubs(addresses), self.table.lookup, self._dwarf.lookup)
+
+    def _without_debug_info(self, addresses: Array) -> Frames:
+        if self._go is None:
+            return self.table.lookup(addresses)
+        return look_up_apart(addresses, self._go.holds(addresses), self._go.lookup, self.table.lookup)
 
     @cached_property
     def table(self) -> SymbolTable:
@@ -77,6 +84,17 @@ class ElfSymbols:
 
         return DwarfLookup(self.binary, self.table, self._lost, self.linked)
 
+    @cached_property
+    def _go(self) -> GoLookup | None:
+        """What the tables of Go's runtime tell of a program without debug information."""
+        from traceferry.symbolication.go.lookup import go_lookup
+
+        try:
+            return go_lookup(self.binary, self.table) if not self.has_debug_info else None
+        except FormatError as error:
+            self._lost(error)
+            return None
+
     @property
     def has_debug_info(self) -> bool:
         """Whether the file has debug information itself."""
@@ -85,13 +103,14 @@ class ElfSymbols:
 
     @property
     def has_lines(self) -> bool:
-        """Whether the file has debug information itself, or GSYM data, which takes its place."""
-        return self.has_debug_info or any(section.name == GSYM_SECTION for section in self.binary.sections)
+        """Whether the file has debug information itself, or what takes its place: GSYM data, or tables of Go."""
+        has_gsym = any(section.name == GSYM_SECTION for section in self.binary.sections)
+        return self.has_debug_info or has_gsym or self._go is not None
 
     @property
     def gives(self) -> str:
         if self.has_lines:
-            return "debug information"
+            return "debug information" if self._go is None else "the tables of Go's runtime"
         if len(symbols_of(self.binary, ".symtab")) > 1:
             return "the symbol table"
         has_mini = any(section.name == MINI_DEBUG_INFO for section in self.binary.sections)
@@ -100,7 +119,17 @@ class ElfSymbols:
     def functions(self) -> Iterator[Function]:
         from traceferry.symbolication.dwarf.functions import functions
 
-        return functions(self.binary, self._lost, self.linked) if self.embedded is None else self.embedded.functions()
+        if self.embedded is not None:
+            return self.embedded.functions()
+        found = functions(self.binary, self._lost, self.linked)
+        return found if self._go is None else self._with_those_of_go(self._go, found)
+
+    def _with_those_of_go(self, go: GoLookup, others: Iterator[Function]) -> Iterator[Function]:
+        """Yields the functions of Go and what else there is, by address."""
+        found = list(others)
+        is_go = go.holds(np.array([function.start for function in found], np.uint64)).tolist()
+        rest = [function for function, held in zip(found, is_go, strict=True) if not held]
+        return merge(go.functions(), rest, key=lambda function: (function.start, function.size))
 
     def declared_lines(self, names: set[str]) -> dict[str, int]:
         """Returns the lines at which functions of these linkage names are declared."""

@@ -37,9 +37,8 @@ FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
 
 
 class Texts:
-    """A string table. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17. Those of undamaged files
-    share no bytes, or the ends of a few: where many names are the same long bytes, they are cut, so that they do not
-    take more memory than a file of this size can need."""
+    """A string table. Texts of undamaged files share no bytes, or the ends of a few: where many are the same long
+    bytes, they are cut, so that they do not take more memory than a file of this size can need."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -53,9 +52,18 @@ class Texts:
             self._left -= end - offset
             if self._left < 0:
                 end = min(end, offset + CUT_NAME)
-            name, _, _ = self._data[offset:end].partition(b"@")
-            self._known[offset] = name.decode("utf-8", "replace")
+            self._known[offset] = self._shown(self._data[offset:end]).decode("utf-8", "replace")
         return self._known[offset]
+
+    def _shown(self, text: bytes) -> bytes:
+        return text
+
+
+class SymbolNames(Texts):
+    """That of a symbol table. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17."""
+
+    def _shown(self, text: bytes) -> bytes:
+        return text.partition(b"@")[0]
 
 
 class SymbolTable:
@@ -74,7 +82,7 @@ class SymbolTable:
         tables = [symbols_of(file, table) for file, table in zip(files, TABLES, strict=True)]
         texts = [content_of(file, names) for file, names in zip(files, TABLES.values(), strict=True)]
         self._texts = b"".join(texts)
-        self._text = Texts(self._texts).at
+        self._text = SymbolNames(self._texts).at
         self._stubs = stubs_of(binary, tuple(TABLES))
         parts = [table[np.isin(table["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))] for table in tables]
         is_named = np.concatenate(

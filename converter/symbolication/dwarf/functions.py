@@ -37,8 +37,8 @@ from traceferry.symbolication.symbol_table import (
     STT_FUNC,
     TABLES,
     TYPE_BITS,
+    SymbolNames,
     SymbolTable,
-    Texts,
     content_of,
     symbols_of,
 )
@@ -82,7 +82,7 @@ def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
     table = next((name for name in TABLES if any(section.name == name for section in binary.sections)), "")
     if not table:
         return
-    symbols, texts = symbols_of(binary, table), Texts(content_of(binary, TABLES[table]))
+    symbols, texts = symbols_of(binary, table), SymbolNames(content_of(binary, TABLES[table]))
     is_here = (symbols["st_info"] & TYPE_BITS == STT_FUNC) & (symbols["st_shndx"] != SHN_UNDEF)
     symbols = symbols[is_here & (symbols["st_size"].astype(np.uint64) < MAX_SIZE)]
     columns = (symbols[field].tolist() for field in ("st_value", "st_size", "st_name"))
