@@ -16,9 +16,9 @@ from pathlib import Path
 
 from common import ROOT, fuzz, imported
 
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests"))
 
-from tests.test_debug_files import BUILD_ID, WORK, elf
+from test_debug_files import BUILD_ID, WORK, elf
 
 LOG = ROOT / "fixtures/xray/clang-19/fdr-c19-pie-except.xray"
 PROGRAM = ROOT / "fixtures/xray/clang-19/except-pie.zst"

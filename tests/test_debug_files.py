@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import plt
 
-from tests.builders import plt
 from traceferry.common.errors import FormatError
 from traceferry.common.report import Report
 from traceferry.files.source import Source, open_source

@@ -13,9 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import load_checked
-
-from tests.builders.dwarf import (
+from builders.dwarf import (
     ADDRX,
     CALL_FILE,
     CALL_LINE,
@@ -38,7 +36,9 @@ from tests.builders.dwarf import (
     Symbol,
     die,
 )
-from tests.builders.perf_data import PerfData
+from builders.perf_data import PerfData
+from support import load_checked
+
 from traceferry.common.report import Report
 from traceferry.files.source import open_source
 from traceferry.symbolication.binary import Binary

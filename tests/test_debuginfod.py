@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from test_debug_files import BUILD_ID, OTHER_ID, WORK, elf
 
-from tests.test_debug_files import BUILD_ID, OTHER_ID, WORK, elf
 from traceferry.common.errors import UsageError
 from traceferry.common.report import Report
 from traceferry.files.source import Source

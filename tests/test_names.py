@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from builders.perf_data import PerfData
 from support import load_checked, report_of
+from test_debuginfod import send, server
 
-from tests.builders.perf_data import PerfData
-from tests.test_debuginfod import send, server
 from traceferry.analysis.info.summary import summarize
 from traceferry.model import Trace
 from traceferry.symbolication import debug_files, packages

@@ -20,12 +20,12 @@ import orjson
 import pytest
 import zstandard
 from conftest import REPO
+from test_debug_files import BUILD_ID, WORK, elf
+from test_debuginfod import send, server
+from test_perf_map import PROGRAM as TINY
+from test_perf_map import Elf, running
 
 import traceferry
-from tests.test_debug_files import BUILD_ID, WORK, elf
-from tests.test_debuginfod import send, server
-from tests.test_perf_map import PROGRAM as TINY
-from tests.test_perf_map import Elf, running
 from traceferry import packing
 from traceferry.apps import cli
 from traceferry.common.errors import FormatError, UsageError
@@ -140,8 +140,8 @@ def test_the_same_recording_makes_the_same_bytes_and_every_command_reads_them(tm
 )
 def test_who_may_read_a_pack_is_who_may_read_all_in_it(tmp_path: Path, recording: int, jitdump: int, pack: int) -> None:
     """Also where a pack is replaced."""
-    from tests.builders.jitdump import JitDump
-    from tests.builders.perf_data import PerfData
+    from builders.jitdump import JitDump
+    from builders.perf_data import PerfData
 
     dump, data, output = tmp_path / "jit-7.dump", tmp_path / "perf.data", tmp_path / "a.tfpack"
     dump.write_bytes(JitDump(pid=7).load("f", 64).bytes())
@@ -217,7 +217,7 @@ def test_what_is_missing_is_told_before_anything_is_written(tmp_path: Path, capf
 
 
 def test_sources_are_packed_where_they_are_embedded(tmp_path: Path) -> None:
-    from tests.builders.jitdump import JitDump
+    from builders.jitdump import JitDump
 
     (tmp_path / "src").mkdir()
     source = tmp_path / "src" / "a.js"

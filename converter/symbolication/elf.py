@@ -86,7 +86,7 @@ class ElfSymbols:
 
     @cached_property
     def _go(self) -> GoLookup | None:
-        """What the tables of Go's runtime tell of a program without debug information."""
+        """The tables of Go's runtime, in a program without debug information."""
         from traceferry.symbolication.go.lookup import go_lookup
 
         try:

@@ -60,7 +60,7 @@ class Texts:
 
 
 class SymbolNames(Texts):
-    """That of a symbol table. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17."""
+    """The string table of symbols. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17."""
 
     def _shown(self, text: bytes) -> bytes:
         return text.partition(b"@")[0]

@@ -93,7 +93,7 @@ class Inlined(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is written of a function. name: where its name is; files, lines, inlined: its tables; unit: where the
+    """The description of a function. name: where its name is; files, lines, inlined: its tables; unit: where the
     numbers of its files begin; calls: where the calls that are inlined into it are, NONE if there are none."""
 
     name: int
@@ -238,8 +238,8 @@ class GoModule:
 
     @cached_property
     def _calls_begin(self) -> int | None:
-        """From where inlined calls are told: 0 up to Go 1.17; since then an address that the module's description has
-        among others: the one at which there are such calls. None where it is not known."""
+        """Returns the address from which inlined calls are told: 0 up to Go 1.17; since then one of those that the
+        module's description has, the one at which there are such calls. None where it is not known."""
         candidates = (0,) if self._header.since < 18 else self._module.words if self._module is not None else ()
         rows = np.flatnonzero(self.is_function)[:LOOKED_AT].tolist()
         records = ((int(self.start[row + 1] - self.start[row]), self.record(row)) for row in rows)
