@@ -25,8 +25,8 @@ def go_lookup(binary: Binary, table: SymbolTable) -> GoLookup | None:
 
 
 class GoLookup:
-    """Names functions. As with debug information, the symbol of one goes before its other name, which lacks the types of
-    generic functions."""
+    """Names functions. The symbol of one goes before its other name, which lacks the types of generic functions: so it
+    is with debug information."""
 
     def __init__(self, module: GoModule, table: SymbolTable) -> None:
         self._module = module
