@@ -140,7 +140,7 @@ demo: $(VENV)/.kernels
 	@echo "  demo/pool.html      calls of a C++ program: flame graph, functions, threads"
 	@echo "  demo/java.html      samples of a Java program and its JIT compiler's code"
 	@echo "  demo/bun.html       what a JavaScript engine compiled: code size, and sources with the bytes of each line"
-	@echo "  demo/leak.html      allocations and heap snapshots of a Mono program: what grows, and who allocated it"
+	@echo "  demo/leak.html      allocations and heap shots of a Mono program: what grows, and who allocated it"
 	@echo
 	@echo "The same for the viewers themselves; both run in the browser and send nothing away."
 	@echo "  demo/pool.json.gz   calls of a C++ program: open https://profiler.firefox.com and drop the file on the page"

@@ -359,8 +359,8 @@ LINES = {
     "allocations by site": (allocating, ["150 2 50 1 work < main", "8 2 8 2 unknown"]),
     "markers": (collecting, ["Collection, by generation, why:", "3 41ns 30ns 13ns 13 10 0, full"]),
     "coverage": (covered, ["code coverage: 61.9%, 13 of 21 statements", "0.0% 0 5 A:g ()", "100.0% 2 2 lib"]),
-    "heap snapshots": (with_snapshots, ["500ns 140 3 2 3 2 static, 1 stack", "+100 +1 100 1 List", "-8 -1 0 0 Object"]),
-    "sites": (with_snapshots, ["heap snapshot 2, by allocation site:", "40 2 String work < main"]),
+    "heap shots": (with_snapshots, ["500ns 140 3 2 3 2 static, 1 stack", "+100 +1 100 1 List", "-8 -1 0 0 Object"]),
+    "sites": (with_snapshots, ["heap shot 2, by allocation site:", "40 2 String work < main"]),
 }  # fmt: skip
 
 

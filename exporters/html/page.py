@@ -26,7 +26,8 @@ from traceferry.model import Trace, TraceBuilder
 SCRIPTS = (
     "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "paths.js", "recording.js", "trees.js", "fold.js",
     "state.js", "help.js", "table.js", "activity.js", "heatmap.js", "flame.js", "costs.js", "threads_menu.js",
-    "time_order.js", "flame_view.js", "hardware_tables.js", "tables_view.js", "source_view.js", "summary.js", "main.js",
+    "time_order.js", "flame_view.js", "hardware_tables.js", "tables_view.js", "stacked_chart.js",
+    "memory_view.js", "source_view.js", "summary.js", "main.js",
 )  # fmt: skip
 
 

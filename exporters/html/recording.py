@@ -151,7 +151,10 @@ class PageData:
         n_buckets, width_ns, halvings = trees.coarser(detail.buckets)
         kept, measures, facts = _Kept(trees, self._ranked, detail.nodes), self._measures(), self._facts()
         self.note_narrowed(detail)
-        info = self._info | {"issues": _shortened([issue.as_json() for issue in self._trace.report])}
+        info = self._info | {
+            "processes": self._processes,
+            "issues": _shortened([issue.as_json() for issue in self._trace.report]),
+        }
         return {
             "info": _cut(info, dict.fromkeys(RANKED, detail.rows) | {"counters": detail.counters}),
             "time": {"buckets": n_buckets, "width_ns": width_ns, "column_ns": max(self._column_ns, width_ns)},
@@ -165,6 +168,15 @@ class PageData:
             "joined": kept.n_joined,
             "sources": self._lines.sources(detail.source_bytes, measures),
         }
+
+    @cached_property
+    def _processes(self) -> list[Json]:
+        """The processes of `info`, with what the page shows of heap shots: growth is between any two."""
+        shown = ("at_ns", "bytes", "objects", "classes")
+        return [
+            process | {"heap_snapshots": [{key: shot[key] for key in shown} for shot in process["heap_snapshots"]]}
+            for process in self._info["processes"]
+        ]
 
     def note_narrowed(self, detail: Detail) -> None:
         """Reports what a page with that much detail does not show, and of no other."""

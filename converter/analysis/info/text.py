@@ -306,13 +306,13 @@ def _heap_snapshots(snapshots: list[Json], shorts: Shorts) -> list[str]:
         "kinds of roots",
         lambda row: ", ".join(f"{kind['count']} {kind['kind'] or 'unknown'}" for kind in row["root_kinds"]),
     )
-    lines = _table("heap snapshots", [*columns, kinds], snapshots)
+    lines = _table("heap shots", [*columns, kinds], snapshots)
     for nth, snapshot in enumerate(snapshots, start=1):
         if snapshot["growth"] is not None:
-            lines += _growth(f"growth from heap snapshot {nth - 1} to {nth}, by class", snapshot["growth"])
+            lines += _growth(f"growth from heap shot {nth - 1} to {nth}, by class", snapshot["growth"])
     if snapshots:
         alive = [_number("bytes"), _number("objects")]
-        title = f"heap snapshot {len(snapshots)}"
+        title = f"heap shot {len(snapshots)}"
         lines += _table(f"{title}, by class", [*alive, _name("name", "class")], snapshots[-1]["classes"])
         site: Column = ("class and site", lambda row: f"{row['name']}  {_site(row, shorts)}")
         lines += _table(f"{title}, by allocation site", [*alive, site], snapshots[-1]["sites"])

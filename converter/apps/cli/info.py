@@ -12,7 +12,7 @@ from traceferry.apps.cli.progress import loaded
 def add_to(info: CommandParser) -> None:
     options.explain(
         info,
-        "Prints threads, counts, time, the functions with most self time, allocations, heap snapshots, "
+        "Prints threads, counts, time, the functions with most self time, allocations, heap shots, "
         "counters, groups of events, code coverage, and what was lost.",
         examples=f"traceferry info {options.RECORDING} --top 50 --sort total\n"
         f"traceferry info {options.PROGRAM} --thread main\n"

@@ -82,6 +82,11 @@ class FlameView {
       { "aria-label": "Weight", onchange: () => this.state.go({ measure: this.measure.value, zoom: "", sel: "" }) },
       recording.weightOptions(0),
     );
+    this.shot = el("select", {
+      "aria-label": "Heap shot",
+      onchange: () => this.state.go({ measure: this.shot.value, zoom: "", sel: "" }),
+    });
+    this.ofShot = el("label", {}, el("span", { text: "Heap shot" }), this.shot);
     this.find = el("input", {
       type: "search",
       placeholder: "Search functions",
@@ -113,6 +118,7 @@ class FlameView {
       "div",
       { class: "toolbar" },
       el("label", {}, el("span", { text: "Weight" }), this.measure),
+      this.ofShot,
       recording.threads.length > 1 ? this.threadsMenu.element : null,
       this.from,
       recording.threads.length > 1 ? this.by : null,
@@ -163,7 +169,11 @@ class FlameView {
     const { recording } = this;
     const measure = recording.measures[this.measureIndex];
     this.unit = measure.unit;
-    this.measure.value = String(this.measureIndex);
+    this.measure.replaceChildren(...recording.weightOptions(this.measureIndex));
+    this.ofShot.hidden = recording.shotAt(this.measureIndex) === null || recording.nShots < 2;
+    if (!this.ofShot.hidden) {
+      this.shot.replaceChildren(...recording.shotOptions(this.measureIndex));
+    }
     for (const group of [this.from, this.by, this.up, this.activity]) {
       for (const option of group.children) {
         option.setAttribute("aria-pressed", String(values[group.dataset.key] === option.dataset.value));

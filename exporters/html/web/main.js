@@ -85,10 +85,13 @@ class Page {
       this.flame.show(this.state.values);
       return;
     }
-    const { measure, threads, range, source } = this.state.values;
-    const key = JSON.stringify(
-      tab === "functions" ? [measure, threads, range] : tab === "source" ? [source, measure] : [],
-    );
+    const { measure, threads, range, source, process, shots, table } = this.state.values;
+    const shownBy = {
+      functions: [measure, threads, range],
+      source: [source, measure],
+      memory: [process, shots, table],
+    };
+    const key = JSON.stringify(shownBy[tab] ?? []);
     const panel = this.panels.get(tab);
     if (panel.dataset.shows === key) {
       return;
@@ -96,7 +99,7 @@ class Page {
     panel.dataset.shows = key;
     const made = {
       functions: () => [this.#scope(), functionsView(this.recording, this.flame, this.state)],
-      memory: () => memoryView(this.recording),
+      memory: () => memoryView(this.recording, this.state),
       events: () => eventsView(this.recording),
       waits: () => waitsView(this.recording),
       code: () => codeView(this.recording),

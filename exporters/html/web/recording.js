@@ -170,17 +170,42 @@ class Recording {
       : measureTitle(measure);
   }
 
-  /** The options of a choice of the weight: tracepoints by themselves, where there are many. */
+  /** {number, of} of a measure of a heap shot: which one, and what of it; null of another measure. */
+  shotAt(measure) {
+    const found = /^heap shot (\d+)( by allocation site)?$/.exec(this.measures[measure].name);
+    return found === null ? null : { number: Number(found[1]), of: found[2] ?? "" };
+  }
+
+  get nShots() {
+    return this.measures.reduce((most, _, nth) => Math.max(most, this.shotAt(nth)?.number ?? 0), 0);
+  }
+
+  /** The options of a choice among the heap shots, of which the chosen measure is one. */
+  shotOptions(chosen) {
+    const { of } = this.shotAt(chosen);
+    return [...this.measures.keys()]
+      .filter((nth) => this.shotAt(nth)?.of === of)
+      .map((nth) =>
+        el("option", { value: String(nth), text: String(this.shotAt(nth).number), selected: nth === chosen }),
+      );
+  }
+
+  /** The options of a choice of the weight: of heap shots one, since another choice is among them; tracepoints by themselves, where there are many. */
   weightOptions(chosen) {
-    const options = this.measures.map((measure, nth) => ({
-      isPoint: measure.kind === "tracepoint",
-      option: el("option", { value: String(nth), text: this.titleOf(measure), selected: nth === chosen }),
-    }));
+    const shot = this.shotAt(chosen)?.number ?? this.nShots;
+    const isShown = (nth) => (this.shotAt(nth)?.number ?? shot) === shot;
+    const options = [...this.measures.entries()]
+      .filter(([nth]) => isShown(nth))
+      .map(([nth, measure]) => ({
+        nth,
+        isPoint: measure.kind === "tracepoint",
+        option: el("option", { value: String(nth), text: this.titleOf(measure), selected: nth === chosen }),
+      }));
     const points = options.filter(({ isPoint }) => isPoint).map(({ option }) => option);
     const label = this.tracepoints > 0 ? `Tracepoints: all ${this.tracepoints}, and the largest` : "Tracepoints";
     const grouped = points.length > 3 ? [el("optgroup", { label }, points)] : points;
-    const before = options.filter(({ isPoint }, nth) => !isPoint && nth < this.#firstAfterEvents());
-    const after = options.filter(({ isPoint }, nth) => !isPoint && nth >= this.#firstAfterEvents());
+    const before = options.filter(({ isPoint, nth }) => !isPoint && nth < this.#firstAfterEvents());
+    const after = options.filter(({ isPoint, nth }) => !isPoint && nth >= this.#firstAfterEvents());
     return [...before.map(({ option }) => option), ...grouped, ...after.map(({ option }) => option)];
   }
 

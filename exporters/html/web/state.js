@@ -13,6 +13,9 @@ const DEFAULTS = {
   sel: "",
   fold: "",
   activity: "",
+  process: "",
+  shots: "",
+  table: "",
   mode: "new",
   sure: "",
 };

@@ -68,7 +68,7 @@ function cardsOf(recording) {
   );
   cards.push(["Functions", formatCount(info.functions.total)]);
   cards.push(["Allocated", info.allocations.bytes > 0 ? formatBytes(info.allocations.bytes) : ""]);
-  cards.push(["Live at the last heap snapshot", shots.length > 0 ? formatBytes(shots[shots.length - 1].bytes) : ""]);
+  cards.push(["Live at the last heap shot", shots.length > 0 ? formatBytes(shots[shots.length - 1].bytes) : ""]);
   cards.push(["Code objects", info.code_objects > 0 ? formatCount(info.code_objects) : ""]);
   return cards.filter(([, value]) => value !== "");
 }

@@ -6,11 +6,19 @@ const ROWS_AT_FIRST = 100;
  * columns: [{title, value: row → number or text, show: row → text or element (default: the value), share: row → 0 to 1
  * for a bar, isText, isRare: not in a narrow window}]; rows: any objects; sortBy: the column that is sorted by at first; emptyText.
  */
-function sortedTable({ caption, columns, rows, sortBy = 0, filterLabel = null, onsort = () => {} }) {
+function sortedTable({
+  caption,
+  columns,
+  rows,
+  sortBy = 0,
+  filterLabel = null,
+  onsort = () => {},
+  rowsAtFirst = ROWS_AT_FIRST,
+}) {
   let by = sortBy;
   let descending = !columns[by].isText;
   let wanted = "";
-  let most = ROWS_AT_FIRST;
+  let most = rowsAtFirst;
   const body = el("tbody");
   const foot = el("p", { class: "more" });
   const heads = columns.map((column, nth) =>
