@@ -32,7 +32,7 @@ CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 cl
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture docs test lint large bench bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture docs test lint large bench bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -43,6 +43,7 @@ help:
 	@echo "make lint    linters, formats of scripts, and types only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make bench-picture from the command to a picture in each viewer, and the parts of the way apart"
 	@echo "make bench-fleet what the engine of many recordings costs over reading them one by one"
 	@echo "make fleet-study simulate 100,000 recordings on 200 workers"
 	@echo "make goldens renew the printed texts in tests/goldens, for review"
@@ -191,6 +192,9 @@ bench: $(VENV)/.dev
 	  echo "benchmarks/$$name.py"; \
 	  $(BIN)/python benchmarks/$$name.py --rounds $(BENCH_ROUNDS) || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "not met, or not measured:$$failed"; exit 1; }
+
+bench-picture: $(VENV)/.dev
+	$(BIN)/python benchmarks/picture.py --rounds $(BENCH_ROUNDS)
 
 bench-fleet: $(VENV)/.dev
 	$(BIN)/python benchmarks/fleet.py --rounds $(BENCH_ROUNDS)

@@ -79,3 +79,29 @@ def test_growth_of_a_case_that_there_is_not(named: Named, monkeypatch: pytest.Mo
     growth = named("growth")
     monkeypatch.setattr(sys, "argv", ["growth.py", "no such case"])
     assert growth.main() == 1
+
+
+def test_viewers_that_are_not_there_are_named(named: Named, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    viewers = named("viewers")
+    for variable in ("FXP", "FXP_DIST", "PUI", "PERFETTO_TP_BIN"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for show, missing in (
+        (viewers.firefox_picture, "FXP_DIST"),
+        (viewers.perfetto_picture, "PUI"),
+        (lambda *_: viewers.engine(), "PERFETTO_TP_BIN"),
+        (viewers.page_picture, "chromium|playwright"),
+    ):
+        with pytest.raises(viewers.NotThereError, match=missing):
+            show(tmp_path / "recording", None)
+
+
+def test_no_picture_without_a_recording(
+    named: Named, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = named("picture")
+    monkeypatch.setattr(picture, "RECORDINGS", {"unwinding": picture.Recording(lambda: None)})
+    monkeypatch.setattr(picture, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["picture"])
+    assert picture.main() == 1
+    assert "unwinding: skipped: the recording is not there: benchmarks/unwind.py makes it" in capsys.readouterr().out
