@@ -317,14 +317,14 @@ def advice(trace: Trace) -> dict[str, str]:
 def test_the_package_with_the_names_is_told(
     made: Made, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the lists of dpkg; on a machine without them, the options that give names."""
+    """By the lists of dpkg; what is in none of them, somebody built."""
     monkeypatch.setattr(packages, "DPKG_LISTS", tmp_path)
     (tmp_path / "libwork1:amd64.list").write_text(f"/.\n{made.library}\n")
     assert "apt install libwork1-dbgsym" in advice(load_checked(recorded))["names_partly_missing"]
     (tmp_path / "libwork1:amd64.list").unlink()
     without = advice(load_checked(recorded))["names_partly_missing"]
     assert "apt" not in without
-    assert "--debuginfod" in without
+    assert "no package has it: build it without -s" in without
     assert "--symbols" in without
 
 
@@ -340,18 +340,57 @@ DISTRIBUTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("release", DISTRIBUTIONS)
-def test_what_gives_names_on_other_distributions(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns the file that names it; dpkg knows of nothing."""
     monkeypatch.setattr(packages, "DPKG_LISTS", tmp_path)
     monkeypatch.setattr(packages, "OS_RELEASE", tmp_path / "os-release")
+    return tmp_path / "os-release"
+
+
+@pytest.mark.parametrize("release", DISTRIBUTIONS)
+def test_what_gives_names_on_other_distributions(release: str, distribution: Path) -> None:
     assert packages.advice_for("/usr/lib64/libx.so") == ""
-    (tmp_path / "os-release").write_text(release)
+    distribution.write_text(release)
     found = packages.advice_for("/usr/lib64/libx.so")
     assert found.startswith(DISTRIBUTIONS[release])
     assert bool(found) == bool(DISTRIBUTIONS[release])
     if release == "ID=alpine\n":
         assert packages.advice_for("/lib/ld-musl-x86_64.so.1").startswith("apk add musl-dbg, ")
-    assert "'a b'" in packages.advice_for("a b") or "arch" in release or not found
+    assert "'/usr/a b'" in packages.advice_for("/usr/a b") or "arch" in release or not found
+
+
+ORIGINS = {
+    "/home/me/app/build/server": "no package has it: build it without -s, --strip or strip",
+    "/usr/local/bin/server": "no package has it",
+    "/opt/tool/bin/tool": "no package has it",
+    "/nix/store/0c6k6zi5nlyhz9qwk9s2gp1iqjkyq4xg-openssl-3.0.13/lib/libssl.so.3":
+        "nix-build '<nixpkgs>' -A ATTRIBUTE.debug",
+    "/gnu/store/0c6k6zi5nlyhz9qwk9s2gp1iqjkyq4xg-guile-gnutls-3.7.12/lib/x.so": "guix install guile-gnutls:debug and",
+    "/var/lib/flatpak/runtime/org.gnome.Platform/x86_64/46/0f/files/lib/libgtk-4.so":
+        "flatpak install org.gnome.Platform.Debug and",
+    "/home/me/.local/share/flatpak/app/org.x.Y/x86_64/stable/0f/files/bin/y": "flatpak install org.x.Y.Debug and",
+    "/snap/core22/1380/usr/lib/x86_64-linux-gnu/libc.so.6":
+        "libraries of Ubuntu that came with the snap get names from --debuginfod https://debuginfod.ubuntu.com",
+    "/home/me/.venv/lib/python3.11/site-packages/numpy.libs/libopenblas64_p-r0-0cf96a72.3.23.dev.so":
+        "it came in a wheel, whose makers stripped it: CFLAGS=-g pip install --force-reinstall --no-binary numpy numpy",
+    "/root/.pyenv/versions/3.12.1/lib/python3.12/site-packages/orjson/orjson.so":
+        "it came in a wheel, whose makers stripped it: CFLAGS=-g pip install --force-reinstall --no-binary orjson",
+    "/root/.pyenv/versions/3.12.1/lib/libpython3.12.so": "no package has it",
+    "/opt/jdk-21/lib/server/libjvm.so": "the vendor of this JDK has its debug files",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ORIGINS)
+@pytest.mark.parametrize("release", ["ID=fedora\n", "ID=debian\n"])
+def test_what_gives_names_to_what_no_distribution_installed(path: str, release: str, distribution: Path) -> None:
+    distribution.write_text(release)
+    assert packages.advice_for(path).startswith(ORIGINS[path])
+
+
+def test_what_gives_names_to_what_conda_installed(tmp_path: Path, distribution: Path) -> None:
+    (tmp_path / "env" / "conda-meta").mkdir(parents=True)
+    assert packages.advice_for(f"{tmp_path}/env/lib/libz.so.1").startswith("conda's packages are stripped")
 
 
 PACKAGES = {

@@ -26,7 +26,10 @@ DOTNET_IMAGES = (".dll", ".exe")
 
 # What a user can do about a file without a build id that nothing names, and why. The file at its path would be another.
 RECORD_IDS = "record again with --buildid-mmap, for which the kernel reads build ids while the program runs"
-IS_GONE = f"give a copy of what ran: --symbols FILE, called as it was; or {RECORD_IDS}: then any copy is found by it"
+IS_GONE = (
+    f"give a copy of what ran: --symbols FILE, called as it was; of a container all files: --sysroot DIR, which docker "
+    f"export CONTAINER | tar -xC DIR makes; or {RECORD_IDS}: then any copy is found by it"
+)
 IS_CHANGED = f"give a copy of what ran, and not what is there now: --symbols FILE, called as it was; or {RECORD_IDS}"
 IS_IN_APP_IMAGE = (
     "take it out of the AppImage (run that with --appimage-extract), and give the folder: --symbols squashfs-root"
@@ -154,7 +157,7 @@ class RecordedFiles:
             if path.startswith(APP_IMAGE):
                 return "its AppImage is no longer mounted, and no build id is recorded", IS_IN_APP_IMAGE
             advice = IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else IS_GONE
-            return "the file is gone, and no build id is recorded", advice
+            return "no file is at its path now, and no build id is recorded", advice
         if max(status.st_mtime, status.st_ctime) > self._unchanged_since:
             return "the file was changed after the recording, and no build id is recorded", IS_CHANGED
         return "", IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else ""

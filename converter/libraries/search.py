@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
@@ -21,11 +22,12 @@ from traceferry.libraries.recorded_files import DELETED, Recorded, RecordedFiles
 from traceferry.model import Array, TraceBuilder, category_of_file
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of, is_same_build
+from traceferry.symbolication.choose import BUILD_IDS
 from traceferry.symbolication.debug_files import stripped_binary
 from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import demangler_for
 from traceferry.symbolication.interface import FoundSymbols
-from traceferry.symbolication.packages import advice_for
+from traceferry.symbolication.packages import advice_for, elsewhere
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -39,7 +41,7 @@ MANY_NAMELESS = 10
 # What names a library that is not here, and of which a build id is known.
 OF_BUILD = (
     "give the file, or the package's debug file: --symbols FILE-OR-DIR; or a copy of the recorded machine's files: "
-    "--sysroot DIR; or let --debuginfod download it"
+    "--sysroot DIR, which docker export CONTAINER | tar -xC DIR makes of a container; or let --debuginfod download it"
 )
 
 
@@ -58,7 +60,18 @@ def _names_elsewhere(library: Library) -> tuple[str, str]:
     assert library.symbols is not None
     link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
     is_wanted = library.n_nameless >= MANY_NAMELESS and library.debug is None
-    return link.name if link is not None else "", advice_for(library.symbols.path) if is_wanted else ""
+    return link.name if link is not None else "", _advice(library) if is_wanted else ""
+
+
+def _advice(library: Library) -> str:
+    """Returns what gives names to a library whose file is here: at its path, or, if that is not where it was found, for
+    what the path alone tells."""
+    assert library.symbols is not None
+    path, found = library.path, library.symbols.path
+    if not os.path.isabs(path):
+        return ""
+    is_here = os.path.realpath(path) == os.path.realpath(found) or BUILD_IDS in Path(found).parts
+    return advice_for(path) if is_here and os.path.exists(path) else elsewhere(path)
 
 
 def _is_program(symbols: Symbols) -> bool:

@@ -1,9 +1,12 @@
-"""What gives the functions of an installed library names: which package of the distribution has its debug file, where
-the database tells, which is dpkg's, whose lists are text; elsewhere the command that finds the package, or a server.
+"""What gives the functions of a stripped file names, by where the file comes from: of a package of the distribution,
+the package with its debug file, where the database tells, which is dpkg's, whose lists are text; elsewhere the command
+that finds the package, or a server. Other ways to install software are known by their folders. What is left, somebody
+built.
 
 Debian, `man dh_strip`: PACKAGE-dbgsym, in an archive of their own; some that are older have kept theirs in the archive
 that everybody has: libc6-dbg, openjdk-17-dbg, python3.11-dbg. Fedora: dnf-plugins-core, debuginfo-install. openSUSE:
-NAME-debuginfo. Arch: no packages, a server. Alpine: NAME-dbg."""
+NAME-debuginfo. Arch: no packages, a server. Alpine: NAME-dbg. Nixpkgs' manual, separateDebugInfo. Guix' manual,
+"Installing Debugging Files". Flatpak's documentation, "Debugging"."""
 
 from __future__ import annotations
 
@@ -38,15 +41,78 @@ BY_DISTRIBUTION = {
 MUSL = re.compile(r"(?:ld-|libc\.)musl-.*")
 
 
+# Where the distribution's package manager installs files; /usr/local is not its own.
+SYSTEM_FOLDERS = re.compile(r"/(usr/(?!local/)|lib|lib32|lib64|libx32|bin/|sbin/)")
+# Others, by the paths of what they install. Where several fit, the first.
+OTHER_ORIGINS = (
+    (
+        r"/nix/store/[^/]+/",
+        "nix-build '<nixpkgs>' -A ATTRIBUTE.debug, for the package's attribute, and --symbols result-debug/lib/debug "
+        "give them names, if the package has separateDebugInfo",
+    ),
+    (
+        r"/gnu/store/[a-z0-9]{32}-(?P<name>.+?)-\d[^/]*/",
+        "guix install {name}:debug and --symbols ~/.guix-profile/lib/debug give them names; a package without such an "
+        "output has one with --with-debug-info={name}",
+    ),
+    (
+        r"/flatpak/(?:app|runtime)/(?P<name>[^/]+)/",
+        "flatpak install {name}.Debug and --symbols FOLDER, where flatpak info --show-location {name}.Debug has it, "
+        "give them names",
+    ),
+    (
+        r"(?:/var/lib/snapd)?/snap/(?P<name>[^/]+)/",
+        "libraries of Ubuntu that came with the snap get names from --debuginfod https://debuginfod.ubuntu.com; of "
+        "what is the snap's own, {name}'s maker may have a file with symbols: --symbols FILE",
+    ),
+    (
+        r"/(?:site|dist)-packages/(?P<name>\w+?)(?:\.libs)?/",
+        "it came in a wheel, whose makers stripped it: CFLAGS=-g pip install --force-reinstall --no-binary {name} "
+        "{name} builds it here, with names, and with the system's libraries in place of those in the wheel",
+    ),
+    (
+        r"/lib/(?:client|minimal|server|zero)/libjvm\.so$",
+        "the vendor of this JDK has its debug files in an archive of their own (Adoptium: debugimage): --symbols DIR",
+    ),
+)
+OF_CONDA = (
+    "conda's packages are stripped, and have no debug files: the same program of the system, or one built with -g, has "
+    "names; or give a file with symbols: --symbols FILE"
+)
+OF_NOBODY = (
+    "no package has it: build it without -s, --strip or strip (in profiles of Cargo: strip = false), or give the file "
+    "as it was before: --symbols FILE"
+)
+# In the folder of each of conda's environments.
+CONDA_META = "conda-meta"
+
+
 def advice_for(path: str) -> str:
-    """Returns what gives the functions of an installed library names, in words; "" where that is not known."""
+    """Returns what gives the functions of a stripped file on this machine names, in words; "" where that is not known.
+    path: absolute."""
+    return _of_package(path) or elsewhere(path) or ("" if SYSTEM_FOLDERS.match(path) else OF_NOBODY)
+
+
+def elsewhere(path: str) -> str:
+    """Returns the same of what no package manager of a distribution installed, on whichever machine."""
+    for pattern, advice in OTHER_ORIGINS:
+        found = re.search(pattern, path)
+        if found is not None:
+            return advice.format(**{name: shlex.quote(value) for name, value in found.groupdict().items()})
+    is_conda = any(os.path.isdir(parent / CONDA_META) for parent in Path(path).parents)
+    return OF_CONDA if is_conda else ""
+
+
+def _of_package(path: str) -> str:
     package = debug_package(path)
     if package:
         where_from = " from the distribution's archive of debug packages" if package.endswith(SUFFIX) else ""
         return f"apt install {package}{where_from}, or --debuginfod, gives them names"
     known = next((one for one in _distributions() if one in BY_DISTRIBUTION), "")
+    if not known or not SYSTEM_FOLDERS.match(path):
+        return ""
     name = "musl" if MUSL.fullmatch(Path(path).name) else "PACKAGE"
-    return BY_DISTRIBUTION[known].format(path=shlex.quote(path), package=name) if known else ""
+    return BY_DISTRIBUTION[known].format(path=shlex.quote(path), package=name)
 
 
 def _distributions() -> list[str]:
