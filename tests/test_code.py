@@ -315,18 +315,21 @@ class Sample(NamedTuple):
     chain: list[int]
     space: int
     ip: int
-    ip_space: int
+    mode: int
     thread: int
     ts: int
 
 
 SAMPLES = st.lists(
     st.builds(
-        Sample, st.lists(ENTRIES, max_size=8), st.integers(3, 4), st.integers(0, 3), st.integers(0, 4),
+        Sample, st.lists(ENTRIES, max_size=8), st.integers(3, 4), st.integers(0, 3), st.integers(0, 3),
         st.sampled_from([-1, 7, 7 + CACHED]), st.integers(0, 5),
     ),
     max_size=12,
 )  # fmt: skip
+
+
+OWN_MODE, SPACE_OF_MODE = 3, (0, 1, 2, -1)
 
 
 def keys_of(sample: Sample) -> list[tuple[int, int]]:
@@ -339,7 +342,8 @@ def keys_of(sample: Sample) -> list[tuple[int, int]]:
         elif entry:
             keys.append((space, entry if is_first else entry - 1))
             is_first = False
-    return keys or ([(sample.ip_space, sample.ip)] if sample.ip else [])
+    space = sample.space if sample.mode == OWN_MODE else SPACE_OF_MODE[sample.mode]
+    return keys or ([(space, sample.ip)] if sample.ip else [])
 
 
 Columns = tuple[np.ndarray, ...]
@@ -353,7 +357,8 @@ def columns_of(samples: list[Sample]) -> Columns:
         lengths,
         np.array([sample.space for sample in samples], np.int32),
         np.array([sample.ip for sample in samples], np.uint64),
-        np.array([sample.ip_space for sample in samples], np.int32),
+        np.array([sample.mode for sample in samples], np.uint8),
+        np.array(SPACE_OF_MODE, np.int32),
         np.array([sample.thread for sample in samples], np.int32),
         np.array([sample.ts for sample in samples], np.int64),
     )

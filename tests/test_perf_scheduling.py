@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import struct
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -162,6 +163,52 @@ def test_a_processor_that_was_idle() -> None:
     )
     found = scheduling(recorded.switch(70, B, SLEEP, IDLE, cpu=1).read(), A)
     assert found[-4:] == [("waits", 10, "S"), ("woken", 40, "S", B), ("runs", 40), ("waits", 60, "S")]
+
+
+CPU_0_OF_2 = {
+    "list": struct.pack("<HHh", 0, 1, 0),
+    "mask of 4 bytes": struct.pack("<HHHI", 1, 1, 4, 1),
+    "mask of 8 bytes": struct.pack("<HHH4xQ", 1, 1, 8, 1),
+    "range": struct.pack("<HBBHH", 2, 0, 0, 0, 0),
+}
+
+
+def partial(recorded: Recorded, cpus: bytes = CPU_0_OF_2["list"]) -> Recorded:
+    recorded.data.raw_record(74, payload=cpus).feature(NRCPUS=(2, 2))
+    return recorded
+
+
+@pytest.mark.parametrize("cpus", CPU_0_OF_2.values(), ids=CPU_0_OF_2)
+def test_time_on_processors_that_were_not_recorded_is_unknown(cpus: bytes) -> None:
+    """perf record -C 0: from 30 to 90 A may have run elsewhere. Law: on, runnable, blocked and unknown are all."""
+    recorded = partial(Recorded(), cpus).switch(10, IDLE, 0, A).switch(30, A, SLEEP, B).switch(90, B, PREEMPT, A)
+    trace = recorded.switch(95, A, GOES_ON, B).read()
+    assert scheduling(trace, A) == [
+        ("runs", 10), ("unknown", 30, "S"), ("runs", 90), ("unknown", 95, "R"),
+    ]  # fmt: skip
+    assert [issue.detail for issue in trace.report if issue.kind == "processors_left_out"] == ["processors 0 of 2"]
+
+
+@pytest.mark.parametrize(("target", "between"), [
+    # It has run here last, so nowhere else since it left; where it ran once it was woken, nothing tells.
+    (0, [("waits", 30, "S"), ("unknown", 70, "S", B)]),
+    (1, [("unknown", 30, "S"), ("unknown", 70, "S", B)]),
+])  # fmt: skip
+def test_a_wake_proves_a_wait_on_a_recorded_processor(target: int, between: list[tuple[Any, ...]]) -> None:
+    recorded = partial(Recorded()).switch(10, IDLE, 0, A).switch(30, A, SLEEP, B)
+    fields = {"pid": A, "target_cpu": target}
+    recorded.data.sample(PID, B, START + 70, LIB + 64, [LIB + 64], event=2, fields=fields)
+    assert scheduling(recorded.switch(90, B, PREEMPT, A).read(), A)[1:3] == between
+
+
+@pytest.mark.parametrize("cpus", [
+    struct.pack("<HHhh", 0, 2, 0, 1), struct.pack("<HHh", 0, 1, -1), struct.pack("<HBBHH", 2, 1, 0, 0, 0),
+    struct.pack("<HBBHH", 2, 0, 0, 0, 1), struct.pack("<HHHI", 1, 1, 4, 3), struct.pack("<HHH", 1, 1, 5),
+    struct.pack("<H", 9),
+], ids=["list", "any", "range of any", "range", "mask", "mask of no size", "of a new type"])  # fmt: skip
+def test_a_recording_of_all_processors(cpus: bytes) -> None:
+    trace = partial(Recorded(), cpus).switch(10, IDLE, 0, A).switch(30, A, SLEEP, B).switch(90, B, PREEMPT, A).read()
+    assert scheduling(trace, A)[-3:] == [("runs", 10), ("waits", 30, "S"), ("runs", 90)]
 
 
 def test_what_was_lost_is_unknown() -> None:

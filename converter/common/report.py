@@ -130,6 +130,10 @@ KINDS: dict[str, Kind] = {
     "switches_left_out": Kind("loss", "context switches were left out, since their event was sampled with a frequency: "
         "what is shown as one time on a CPU, or as one wait, may be several",
         "record without -F: perf record -e cpu-clock -e sched:sched_switch,sched:sched_waking"),
+    "processors_left_out": Kind("info",
+        "only some of the machine's processors were recorded: what threads did while on none of them is unknown, but "
+        "for waits of which a wake there tells",
+        "record all of them: perf record -a, or without -C"),
     "interval_incomplete": Kind("info",
         "events that begin or end something lack the other half: the last begins last to the end of their threads"),
     "samples_filtered": Kind("info", "the recorder's filter left samples out, as it was asked to"),

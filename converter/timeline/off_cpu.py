@@ -18,8 +18,10 @@ from traceferry.model import (
     Table,
     Trace,
     TraceBuilder,
+    distinct,
 )
 from traceferry.model.categories import BLOCKED, DISK, PREEMPTION, RUNNABILITY, SLEEPING
+from traceferry.native.distinct import distinct_with_places
 
 EVENT = Event("off-CPU", "ns", kind="off-cpu")
 # The function of which samples are where the recording has no stack of the switch.
@@ -77,7 +79,7 @@ def off_cpu_samples(trace: TraceBuilder, scheduling: Table, end_ts: int) -> Tabl
     lasts, state = until_next(scheduling, end_ts), scheduling["state"]
     is_off = (state != RUNNING) & (state != UNKNOWN) & (lasts > 0)
     off = scheduling.take(is_off)
-    ended = [nth for nth in np.unique(off["reason"]).tolist() if trace.strings[nth] in ENDED]
+    ended = [nth for nth in distinct(off["reason"]).tolist() if trace.strings[nth] in ENDED]
     if ended:
         stays = ~np.isin(off["reason"], ended)
         is_off[is_off], off = stays, off.take(stays)
@@ -90,7 +92,7 @@ def off_cpu_stacks(trace: TraceBuilder, stack: Array, state: Array, reason: Arra
     if len(stack) == 0:
         return np.zeros(0, np.int32)
     key = (stack.astype(np.int64) + 1 << 32) + (reason.astype(np.int64) + 1 << 8) + state
-    keys, nth = np.unique(key, return_inverse=True)
+    keys, nth = distinct_with_places(key)
     strings, prefix, frame = trace.strings, trace.stacks["prefix"], trace.stacks["frame"]
     frames = trace.frames.columns
     found = np.empty(len(keys), np.int32)
@@ -114,7 +116,7 @@ def guessed(trace: TraceBuilder, stack: Array) -> Array:
     root = trace.stacks.intern(frame=trace.frames.intern(func=func, category=trace.add_category(BLOCKED)))
     prefix, frame = trace.stacks["prefix"], trace.stacks["frame"]
     found = {-1: root}
-    keys, nth = np.unique(stack, return_inverse=True)
+    keys, nth = distinct_with_places(stack.astype(np.int64))
     for key in keys.tolist():
         at, missing = key, []
         while at not in found:

@@ -14,6 +14,8 @@ from traceferry.files.output import Output
 from traceferry.model import TraceBuilder
 
 LEVEL = 6
+# Of what fills most of a page, with ISA-L: 5 % more bytes than with zlib in a twentieth of the time.
+FAST_LEVEL = 2
 # The printable characters without those that mean something to HTML: two of them are 13 bits, the high ones first.
 # web/bytes.js decodes them.
 ALPHABET = bytes(c for c in range(ord("!"), ord("~") + 1) if chr(c) not in "<>&")
@@ -32,10 +34,12 @@ class Compressed:
     """Compresses what is written into a temporary file, of at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
+        from isal import isal_zlib
+
         self.size = 0
         self._limit = limit
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-        self._gzip = _gzip()
+        self._gzip = isal_zlib.compressobj(FAST_LEVEL, wbits=31)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._emit(self._gzip.compress(data))

@@ -1,9 +1,13 @@
+from enum import IntEnum
 from typing import Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceferry.native.nodes import NodeTable
+
+class OfMode(IntEnum):
+    OWN_SPACE = -1
 
 @final
 class Paths:
@@ -28,7 +32,8 @@ def collect(
     length: NDArray[np.int32],
     space: NDArray[np.int32],
     ip: NDArray[np.uint64],
-    ip_space: NDArray[np.int32],
+    mode: NDArray[np.uint8],
+    space_of_mode: NDArray[np.int32],
     thread: NDArray[np.int32],
     ts: NDArray[np.int64],
     n_expected: int = ...,

@@ -34,6 +34,10 @@ cdef enum:
     OTHER_SPACE = 1
     GUEST_SPACE = 2
 
+# What a mode has in the place of a space: that of the sample's process.
+cpdef enum OfMode:
+    OWN_SPACE = -1
+
 # Of how many threads the latest stack is kept: a power of two. A thread's place is that of its number's low bits.
 cdef enum:
     CACHED = 64
@@ -121,13 +125,14 @@ cdef class KeyTable:
 
 def collect(
     const uint64_t[::1] chain not None, const int64_t[::1] start not None, const int32_t[::1] length not None,
-    const int32_t[::1] space not None, const uint64_t[::1] ip not None, const int32_t[::1] ip_space not None,
-    thread, ts, Py_ssize_t n_expected=1 << 14
+    const int32_t[::1] space not None, const uint64_t[::1] ip not None, const uint8_t[::1] mode not None,
+    const int32_t[::1] space_of_mode not None, thread, ts, Py_ssize_t n_expected=1 << 14
 ):
     """Returns the keys of some samples, as Paths.
 
-    start, length: where each sample's callchain is in `chain`; space: of its process; ip, ip_space: what stands for a
-    callchain that holds no address; ts: their times, rising. n_expected: for how many keys there is memory at first.
+    start, length: where each sample's callchain is in `chain`; space: of its process; ip, mode: what stands for a
+    callchain that holds no address, in the space that space_of_mode has, OWN_SPACE for that of the process; ts: their
+    times, rising. n_expected: for how many keys there is memory at first.
     """
     cdef const int32_t[::1] threads = thread
     cdef const int64_t[::1] times = ts
@@ -137,11 +142,13 @@ def collect(
     cdef Py_ssize_t i = 0
     cdef Py_ssize_t n_used = 0
     cdef Py_ssize_t d, t, end, same, before, most, n_new, w, base
-    cdef int32_t now, mode, key
+    cdef int32_t now, word_mode, key
     cdef uint64_t value
     cdef bint exact
-    if {n} != {len(length), len(space), len(ip), len(ip_space), len(threads), len(times)}:
+    if {n} != {len(length), len(space), len(ip), len(mode), len(threads), len(times)}:
         raise ValueError("collect: columns of several lengths")
+    if n and int(np.max(mode)) >= len(space_of_mode):
+        raise ValueError("collect: a mode without a space")
     for i in range(n):
         if not 0 <= length[i] <= chain.shape[0] or not 0 <= start[i] <= chain.shape[0] - length[i]:
             raise ValueError("collect: a callchain outside the data")
@@ -179,10 +186,10 @@ def collect(
                 n_new = 0
                 w = length[i] - 1
                 while w >= 0:
-                    mode = now << 1 | exact
-                    if w < same and words[w].mode == mode:
+                    word_mode = now << 1 | exact
+                    if w < same and words[w].mode == word_mode:
                         break
-                    words[w].mode = mode
+                    words[w].mode = word_mode
                     words[w].up_to = -n_new
                     value = chain[end - 1 - w]
                     w -= 1
@@ -209,7 +216,8 @@ def collect(
                     words[d].up_to += base + n_new
                 same = length[i]
                 if base + n_new == 0 and ip[i]:
-                    own[n_used] = keys.of(ip_space[i], ip[i], times[i])
+                    now = space_of_mode[mode[i]]
+                    own[n_used] = keys.of(space[i] if now == OWN_SPACE else now, ip[i], times[i])
                     n_new = 1
                     same = 0
                 for d in range(base, latest.depth):

@@ -34,6 +34,9 @@ from traceferry.importers.perf.tracepoints import read_formats
 from traceferry.timeline.ticks import Counter
 
 DATA_SIZE_AT = 48  # in the header
+# Of CPU_MAP.
+CPUS_LIST, CPUS_MASK, CPUS_RANGE = range(3)
+WORDS = {4: "I", 8: "Q"}
 
 
 def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: Limit = DEFAULT_LIMIT) -> Recording:
@@ -59,6 +62,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         not_read=list(what_is_not_read(stream, found.events, samples)),
         stream=stream.data,
         n_records=len(stream.sample_at) + len(stream.other_at),
+        cpus=reader.cpus,
     )
     read_sideband(recording, stream, table)
     recording.problems += _unknown_records(stream)
@@ -132,6 +136,7 @@ class UserRecords:
         self.attrs: Attrs = []
         self.updated_names: dict[int, str] = {}
         self.counter: Counter | None = None
+        self.cpus: frozenset[int] = frozenset()
         self.problems: list[Problem] = []
         self._n_read = 0
 
@@ -165,6 +170,8 @@ class UserRecords:
             case RecordType.TIME_CONV:
                 shift, mult, zero = fields.u64s(3)
                 self.counter = Counter(shift, mult, zero)
+            case RecordType.CPU_MAP:
+                self.cpus = cpus_of_map(fields)
             case RecordType.BPF_METADATA:
                 self._bpf_metadata(fields)
             case RecordType.HEADER_FEATURE:
@@ -190,8 +197,34 @@ class UserRecords:
                 self.problems.append(Problem("bad_record", 1, at, detail))
 
 
+def cpus_of_map(fields: Fields) -> frozenset[int]:
+    """Returns the processors of a CPU_MAP: u16 type, then a list, u16 nr, i16 cpu[nr]; a mask, u16 nr, long_size, 4
+    more bytes before words of 8, words; or a range, u8 any_cpu, pad, u16 first, last. Those below 0 stand for all.
+
+    Source: tools/lib/perf/include/perf/event.h."""
+    kind = fields.unpack("H")[0]
+    if kind == CPUS_LIST:
+        (n,) = fields.unpack("H")
+        found = frozenset(fields.unpack(f"{min(n, fields.left // 2)}h"))
+    elif kind == CPUS_RANGE:
+        is_any, _, first, last = fields.unpack("BBHH")
+        found = frozenset() if is_any else frozenset(range(first, last + 1))
+    elif kind == CPUS_MASK:
+        n, size = fields.unpack("HH")
+        if size not in WORDS:
+            return frozenset()
+        fields.bytes(size - 4)
+        words = fields.unpack(f"{min(n, fields.left // size)}{WORDS[size]}")
+        bits = [(nth * 8 * size, word) for nth, word in enumerate(words)]
+        found = frozenset(at + bit for at, word in bits for bit in range(8 * size) if word >> bit & 1)
+    else:
+        return frozenset()
+    return frozenset() if any(cpu < 0 for cpu in found) else found
+
+
 USER_TYPES_READ = (
     RecordType.HEADER_ATTR, RecordType.HEADER_TRACING_DATA, RecordType.HEADER_BUILD_ID, RecordType.EVENT_UPDATE,
     RecordType.TIME_CONV, RecordType.HEADER_FEATURE, RecordType.BPF_METADATA,
+    RecordType.CPU_MAP,
 )  # fmt: skip
 assert min(USER_TYPES_READ) >= USER_TYPES_FROM

@@ -59,6 +59,7 @@ OUTSIDE_NAME = "outside the pid namespace"
 NAMES_TRACK = "Thread name"
 # Names of one thread that the report lists.
 SHOWN_NAMES = 8
+SHOWN_CPUS = 8
 # What simpleperf says of itself that stands elsewhere in the trace.
 NOT_KEPT = ("simpleperf_version", "event_type_info")
 
@@ -253,6 +254,9 @@ def _add_processes(
     trace.report.note("switch_missing" if switching.tells_returns else "wait_ends_late", n_missing, where=where)
     trace.report.note("stacks_guessed", n_guessed, where=where)
     trace.report.note("switches_left_out", switching.n_left_out, where=where)
+    some = ", ".join(map(str, sorted(recording.cpus)[:SHOWN_CPUS])) + ", ..." * (len(recording.cpus) > SHOWN_CPUS)
+    detail = f"processors {some} of {recording.features.n_cpus_online}"
+    trace.report.note("processors_left_out", switching.is_partial and bool(switching.tids), where=where, detail=detail)
 
 
 def _off_cpu_event(trace: TraceBuilder, switching: Switching, stack: Array, guesses: bool) -> int:

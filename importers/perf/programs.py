@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from traceferry.importers.perf import _programs
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Comm, Exit, Fork, Recording
@@ -91,7 +92,7 @@ class Programs:
             program.number = number
         self._samples = recording.samples
         self._pids = np.array(self.pids, np.int64)
-        self._first = np.cumsum([0, *(len(self._of_pid[pid]) for pid in self.pids)])[:-1]
+        self._first = np.cumsum([0, *(len(self._of_pid[pid]) for pid in self.pids)])
 
     def at(self, pid: int, ts: int) -> Program | None:
         """Returns what the process ran at a time on the recording's clock; before its first program began, that one."""
@@ -101,16 +102,9 @@ class Programs:
 
     def numbers(self, pid: Array, ts: Array) -> Array:
         """Returns what `at` finds for many, all of which have a program: int32 places in `all`."""
-        nth = np.searchsorted(self._pids, np.ascontiguousarray(pid))
-        found = self._first[nth]
-        if len(self.all) > len(self.pids):
-            starts = np.unique([program.start for program in self.all])
-            n = len(starts) + 1
-            of_program = np.repeat(np.arange(len(self.pids)), np.diff(np.append(self._first, len(self.all))))
-            started = of_program * n + np.searchsorted(starts, [program.start for program in self.all], "right")
-            last = np.searchsorted(started, nth * n + np.searchsorted(starts, ts, "right"), "right") - 1
-            found = np.maximum(found, last)
-        return found.astype(np.int32)
+        starts = np.array([program.start for program in self.all], np.int64)
+        columns = np.ascontiguousarray(pid, np.int32), np.ascontiguousarray(ts, np.int64)
+        return _programs.numbers(*columns, self._pids, self._first, starts)
 
     @cached_property
     def of_samples(self) -> Array:

@@ -253,7 +253,7 @@ class Recording:
     files, then what was compressed. From `switches` on: what
     sideband.py reads, each by time; cgroups: paths by the number that samples have; namespaces: of processes, by pid;
     n_throttled: how often sampling stopped on a CPU because there were too many
-    interrupts.
+    interrupts; cpus: the processors that were recorded, empty where nothing tells.
     """
 
     byte_order: str
@@ -273,6 +273,7 @@ class Recording:
     maps: list[Mmap] = field(default_factory=list)
     ksymbols: list[Ksymbol] = field(default_factory=list)
     n_throttled: int = 0
+    cpus: frozenset[int] = frozenset()
     cgroups: dict[int, str] = field(default_factory=dict)
     namespaces: dict[int, str] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.importers.perf._records import SampleType
+from traceferry.importers.perf._thread_states import Proof
 from traceferry.importers.perf.events import SOFTWARE_NAMES
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType
@@ -104,11 +105,13 @@ def _small(tid: Array) -> Array:
 class Switching:
     """All switches of a recording, by thread. letters: of states, by the numbers of Steps.letter; tells_returns:
     whether the recording tells when threads go on; tells_of_all: whether it does so by the switches of all others. Not
-    all kernels tell of those of the idle thread."""
+    all kernels tell of those of the idle thread. is_partial: whether only some of the machine's processors were
+    recorded."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.letters = ["", "R"]
+        self.is_partial = bool(recording.cpus) and len(recording.cpus) < (recording.features.n_cpus_online or 0)
         self._names = _Names(recording)
         self.tells_of_all = not len(recording.switches) and self._is_of_all_threads()
         self._reasons: Array | None = None
@@ -165,6 +168,26 @@ class Switching:
 
     def wakes(self, tid: int, start: int, until: int) -> Wakes:
         return Wakes(*self._wakes.of(tid, start, until))
+
+    def proofs(self, rows: Array) -> Array | None:
+        """uint8: what these samples of wakes prove where others of the machine's processors were not recorded: bits of
+        _thread_states.Proof. None where all were.
+
+        The processor in sched_waking is the last one on which the thread could have run (trace/events/sched.h), that in
+        sched_wakeup the one on which it will."""
+        if not self.is_partial:
+            return None
+        found, cpus = np.zeros(len(rows), np.uint8), list(self.recording.cpus)
+        for event in self.recording.events:
+            tracepoint = event.tracepoint
+            if tracepoint is None or tracepoint.full_name not in WAKES:
+                continue
+            target = next((one for one in tracepoint.fields if one.name == "target_cpu"), None)
+            mine = np.flatnonzero(self.recording.samples.event[rows] == event.index)
+            if target is not None and len(mine):
+                is_here = np.isin(self.recording.field(target, rows[mine]).astype(np.int64), cpus)
+                found[mine[is_here]] = Proof.WAITED if tracepoint.full_name == WAKES[0] else Proof.WAITS_HERE
+        return found
 
     # ------------------------------------------------------------ sources
 

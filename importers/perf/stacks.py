@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traceferry.importers.perf._stacks import StackComposer, collect
+from traceferry.importers.perf._stacks import OfMode, StackComposer, collect
 from traceferry.importers.perf.frames import frames_of
 from traceferry.importers.perf.guests import GUEST_KERNEL, GUEST_USER
 from traceferry.importers.perf.layout import KERNEL_MODE, USER_MODE
@@ -28,6 +28,7 @@ MAX_FRAMES = 1024
 # PERF_RECORD_MISC_HYPERVISOR, _GUEST_KERNEL, _GUEST_USER: what is mapped there is not recorded. The kernel records no
 # callchains of them either. Addresses in a guest's kernel may have names.
 GUEST_KERNEL_MODE, GUEST_USER_MODE = 4, 5
+N_MODES = 8
 NAMELESS_MODES = {3: "[hypervisor]", GUEST_KERNEL_MODE: GUEST_KERNEL, GUEST_USER_MODE: GUEST_USER}
 
 
@@ -43,26 +44,31 @@ def stacks_of(
     """Returns a row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
     if len(samples) == 0:
         return np.zeros(0, np.int32)
-    program = (FIRST_PROGRAM + memory.programs.of_samples).astype(np.int32)
+    program = (memory.programs.of_samples + np.int32(FIRST_PROGRAM)).astype(np.int32, copy=False)
     mode = np.ascontiguousarray(samples.cpumode)
-    ip = np.array(samples.ip, np.uint64)
+    occurs = np.bincount(mode, minlength=N_MODES) > 0
+    ip = np.ascontiguousarray(samples.ip, np.uint64)
     for nth, name in NAMELESS_MODES.items():
+        if not occurs[nth]:
+            continue
         nameless = mode == nth
         if nth == GUEST_KERNEL_MODE:
             nameless = nameless & (ip >> np.uint64(63) == 0)
         if np.any(nameless):
-            ip[nameless] = memory.ending(name)
-    others = np.full(len(mode), OTHER_SPACE, np.int32)
-    others[mode == KERNEL_MODE], others[np.isin(mode, (GUEST_KERNEL_MODE, GUEST_USER_MODE))] = KERNEL_SPACE, GUEST_SPACE
+            ip = np.where(nameless, memory.ending(name), ip)
+    space_of_mode = np.full(N_MODES, OTHER_SPACE, np.int32)
+    space_of_mode[USER_MODE], space_of_mode[KERNEL_MODE] = OfMode.OWN_SPACE, KERNEL_SPACE
+    space_of_mode[[GUEST_KERNEL_MODE, GUEST_USER_MODE]] = GUEST_SPACE
     paths = collect(
         samples.chain,
         np.ascontiguousarray(samples.chain_start, np.int64),
         np.ascontiguousarray(samples.chain_n, np.int32),
         program,
         ip,
-        np.where(mode == USER_MODE, program, others).astype(np.int32),
+        mode,
+        space_of_mode,
         np.ascontiguousarray(samples.tid, np.int32),
-        np.ascontiguousarray(samples.ts + offset_ns, np.int64),
+        np.ascontiguousarray(samples.ts + offset_ns if offset_ns else samples.ts, np.int64),
     )
     found = resolve_addresses(paths.spaces, paths.addresses, paths.first_ts, paths.last_ts, memory)
     first_frame, frames = frames_of(found, maps, natives, trace, MAX_FRAMES)

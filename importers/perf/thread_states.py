@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.importers.perf._thread_states import Letter, states
 from traceferry.importers.perf.losses import Losses
 from traceferry.importers.perf.scheduling import IN, NEVER_TS, OF_COUNTER, OF_RECORD, OUT, Steps, Switching, Wakes
 from traceferry.model import (
-    PREEMPTED,
     RUNNABLE,
     RUNNING,
     SCHEDULING,
@@ -91,18 +92,18 @@ def merged(steps: Steps) -> Array:
     n = len(steps.ts)
     if n == 0:
         return np.zeros(0, np.int64)
+    if (steps.source == steps.source[0]).all():
+        return np.arange(n)
     starts = np.flatnonzero(np.append(True, steps.what[1:] != steps.what[:-1]))
     best = np.minimum.reduceat(steps.source, starts)
     return np.flatnonzero(steps.source == np.repeat(best, np.diff(np.append(starts, n))))
 
 
 class _Rows(NamedTuple):
-    """Rows of `scheduling` on the recording's clock. place int64: orders those of one time; letter: of
-    Switching.letters; left, wake: rows of the samples where the thread left its processor, and where it was woken; -1
-    is none."""
+    """Rows of `scheduling` on the recording's clock, by time. letter: of Switching.letters; left, wake: rows of the
+    samples where the thread left its processor, and where it was woken; -1 is none."""
 
     ts: Array
-    place: Array
     state: Array
     cpu: Array
     letter: Array
@@ -119,67 +120,40 @@ class _Rows(NamedTuple):
 
 
 def _rows_of_thread(thread: ThreadSwitches) -> _Rows:
+    switching, wakes = thread.switching, thread.wakes
     first = merged(thread.steps)
-    steps, n = thread.steps.take(first), len(first)
-    base = _Rows(
-        steps.ts,
-        np.arange(n) * 4,
-        np.full(n, RUNNING, np.uint8),
-        _cpus(thread, steps),
-        steps.letter,
-        _left_at(thread.steps, first),
-        np.full(n, -1, np.int32),
-    )
-    end = max(thread.end, int(steps.ts[-1]))
-    next_ts, next_what = np.append(steps.ts[1:], end), np.append(steps.what[1:], 2)
-    parts = [base]
-    samples = thread.switching.recording.samples
-    shows = thread.seen[~thread.switching.tells_nothing[samples.event[thread.seen]]]
+    steps = thread.steps if len(first) == len(thread.steps.ts) else thread.steps.take(first)
+    cpu, left = _cpus(thread, steps), _left_at(thread.steps, first)
+    samples = switching.recording.samples
+    shows = thread.seen[~switching.tells_nothing[samples.event[thread.seen]]]
     seen = samples.ts[shows]
-    # What left and is not told to have gone on.
-    is_off, is_in = steps.what == OUT, steps.what == IN
-    letters = thread.switching.letters
-    has_ended = is_off & np.array([text[:1] in ("X", "Z") for text in letters])[steps.letter]
-    nth = np.searchsorted(seen, steps.ts, "right")
-    seen_at = np.append(seen, NEVER_TS)[nth]
-    is_seen = is_off & (next_what != IN) & ~has_ended & (seen_at <= next_ts) & ((seen_at < next_ts) | (next_what == 2))
-    woken = np.searchsorted(thread.wakes.ts, steps.ts)
-    woken_at = np.append(thread.wakes.ts, NEVER_TS)[woken]
-    is_missing = is_off & (next_what == OUT) & ~has_ended
-    if thread.switching.tells_of_all and is_missing.any():
-        # It was woken where nothing else was to run.
-        idle = thread.switching.idle_since(np.append(base.cpu[1:], -1)[is_missing], next_ts[is_missing])
-        back_at = np.maximum(woken_at[is_missing], idle)
-        is_back = back_at <= next_ts[is_missing]
-        seen_at[is_missing] = np.where(is_back, back_at, seen_at[is_missing])
-        is_missing[is_missing] = ~is_back
-        is_seen |= (next_what == OUT) & is_off & ~is_missing & ~has_ended
-    could_run = np.array([text[:1] == "R" for text in letters])[steps.letter]
-    base.state[is_off] = np.where(could_run[is_off], PREEMPTED, WAITING)
-    if thread.switching.tells_returns:
-        base.state[is_missing | (is_seen & (next_what != OUT))] = UNKNOWN
-    rows = np.flatnonzero(is_seen)
-    back = base.take(rows)
-    of_sample = samples.cpu[np.append(shows, 0)[nth[rows]]] if len(rows) else back.cpu
-    cpu = np.where(next_what[rows] == OUT, np.append(base.cpu[1:], -1)[rows], of_sample)
-    parts.append(
-        back._replace(ts=seen_at[rows], place=back.place + 2, state=np.full(len(rows), RUNNING, np.uint8), cpu=cpu)
+    rows = states(
+        steps.ts, steps.what, steps.letter, cpu, _properties(switching.letters), (seen, samples.cpu[shows]),
+        (wakes.ts, switching.proofs(wakes.row)), _idle_before(switching, steps, cpu),
+        max(thread.end, int(steps.ts[-1])), switching.tells_returns,
+    )  # fmt: skip
+    wake = np.where(rows.wake >= 0, np.append(wakes.row, -1)[rows.wake], -1)
+    found = _Rows(rows.ts, rows.state, rows.cpu, steps.letter[rows.step], left[rows.step], wake)
+    before = _before(thread, found, seen)
+    return _joined(before, found) if len(before.ts) else found
+
+
+def _properties(letters: Sequence[str]) -> Array:
+    """uint8: what _thread_states.Letter says of each letter."""
+    return np.array(
+        [Letter.COULD_RUN * (text[:1] == "R") | Letter.HAS_ENDED * (text[:1] in ("X", "Z")) for text in letters],
+        np.uint8,
     )
-    # What went on and is not told to have left before it went on again.
-    rows = np.flatnonzero(is_in & (next_what == IN))
-    lost = base.take(rows)
-    last = np.searchsorted(seen, next_ts[rows]) - 1
-    since = np.maximum(np.append(seen, 0)[last] if len(seen) else lost.ts, lost.ts)
-    parts.append(lost._replace(ts=np.where(last >= 0, since, lost.ts), place=lost.place + 2, state=_all(UNKNOWN, rows)))
-    # What was woken before it went on.
-    until = np.where(is_seen, seen_at, next_ts)
-    rows = np.flatnonzero(is_off & (base.state == WAITING) & ~has_ended & (woken_at <= until))
-    waits = base.take(rows)
-    wake = thread.wakes.row[woken[rows]]
-    parts.append(waits._replace(ts=woken_at[rows], place=waits.place + 1, state=_all(RUNNABLE, rows), wake=wake))
-    parts.insert(0, _before(thread, base, seen))
-    all_rows = _Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    return all_rows.take(np.lexsort((all_rows.place, all_rows.ts)))
+
+
+def _idle_before(switching: Switching, steps: Steps, cpu: Array) -> Array | None:
+    """int64: where a thread leaves twice in a row, since when the processor of the second time had been idle then."""
+    if not switching.tells_of_all:
+        return None
+    found = np.full(len(steps.ts), NEVER_TS)
+    twice = np.flatnonzero((steps.what[:-1] == OUT) & (steps.what[1:] == OUT))
+    found[twice] = switching.idle_since(cpu[twice + 1], steps.ts[twice + 1])
+    return found
 
 
 def _all(state: int, rows: Array) -> Array:
@@ -211,30 +185,31 @@ def _left_at(steps: Steps, first: Array) -> Array:
     return np.where(of_counter, steps.row[before], row).astype(np.int32)
 
 
-def _before(thread: ThreadSwitches, base: _Rows, seen: Array) -> _Rows:
-    """Returns what the thread did from its start to its first switch."""
-    first, ts = base.take(np.zeros(1, np.int64)), int(base.ts[0])
-    first = first._replace(place=np.array([-4]), letter=np.zeros(1, np.uint8), left=np.full(1, -1, np.int32))
+def _before(thread: ThreadSwitches, rows: _Rows, seen: Array) -> _Rows:
+    """Returns what the thread did from its start to its first switch, which `rows` begins with."""
+    first, ts = rows.take(np.zeros(1, np.int64)), int(rows.ts[0])
+    first = first._replace(letter=np.zeros(1, np.uint8), left=np.full(1, -1, np.int32))
     if thread.start >= ts:
         return first.take(np.zeros(0, np.int64))
     at_start = first._replace(ts=np.array([thread.start], np.int64))
     nth = int(np.searchsorted(thread.wakes.ts, thread.start))
     is_woken = nth < len(thread.wakes.ts) and thread.wakes.ts[nth] < ts
     wake = thread.wakes.row[nth : nth + 1]
-    if base.state[0] != RUNNING:
+    if first.state[0] != RUNNING:
         return _before_leaving(thread, at_start, ts, int(thread.wakes.ts[nth]) if is_woken else -1)
     n_seen = int(np.searchsorted(seen, ts))
     if n_seen:
         since = max(int(seen[n_seen - 1]), thread.start)
-        rows = [at_start, first._replace(ts=np.array([since]), place=np.array([-3]), state=_all(UNKNOWN, first.ts))]
-        return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
+        return _joined(at_start, first._replace(ts=np.array([since]), state=_all(UNKNOWN, first.ts)))
+    if thread.switching.is_partial:
+        return at_start._replace(state=_all(UNKNOWN, first.ts))
     if thread.is_new:
         return at_start._replace(state=_all(RUNNABLE, first.ts), wake=wake if is_woken else first.wake)
-    rows = [at_start._replace(state=_all(WAITING, first.ts))]
-    if is_woken:
-        at = thread.wakes.ts[nth : nth + 1]
-        rows.append(first._replace(ts=at, place=np.array([-3]), state=_all(RUNNABLE, first.ts), wake=wake))
-    return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
+    waiting = at_start._replace(state=_all(WAITING, first.ts))
+    if not is_woken:
+        return waiting
+    at = thread.wakes.ts[nth : nth + 1]
+    return _joined(waiting, first._replace(ts=at, state=_all(RUNNABLE, first.ts), wake=wake))
 
 
 def _before_leaving(thread: ThreadSwitches, at_start: _Rows, ts: int, woken_at: int) -> _Rows:
@@ -244,15 +219,14 @@ def _before_leaving(thread: ThreadSwitches, at_start: _Rows, ts: int, woken_at: 
     idle = int(thread.switching.idle_since(at_start.cpu, np.array([ts]))[0]) if thread.switching.tells_of_all else ts
     if thread.is_new or not thread.start < idle < ts:
         return running
-    if thread.start <= woken_at:
-        since = max(idle, woken_at)
-        rows = [
-            at_start._replace(state=_all(WAITING, at_start.ts)),
-            running._replace(ts=np.array([since]), place=running.place + 1),
-        ]
-    else:
-        rows = [running._replace(state=_all(UNKNOWN, at_start.ts))]
-    return _Rows(*(np.concatenate(columns) for columns in zip(*rows, strict=True)))
+    if thread.start > woken_at or thread.switching.is_partial:
+        return at_start._replace(state=_all(UNKNOWN, at_start.ts))
+    waiting = at_start._replace(state=_all(WAITING, at_start.ts))
+    return _joined(waiting, running._replace(ts=np.array([max(idle, woken_at)])))
+
+
+def _joined(*rows: _Rows) -> _Rows:
+    return _Rows(*map(np.concatenate, zip(*rows, strict=True)))
 
 
 def _with_losses(rows: _Rows, losses: Losses, end: int) -> _Rows:

@@ -1,0 +1,119 @@
+"""Compiled modules of perf's map half, against plain NumPy and Python."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+import pytest
+from conftest import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.importers.perf import _programs
+from traceferry.importers.perf._thread_states import Letter, states
+from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING
+from traceferry.native.distinct import distinct_with_places
+
+IN, OUT = 0, 1
+NEVER = (1 << 63) - 1
+LETTERS = [0, Letter.COULD_RUN, Letter.HAS_ENDED, 0]
+many = examples(200)
+TIMES = st.lists(st.integers(0, 20), max_size=8).map(sorted)
+
+
+@many
+@given(st.lists(st.integers(-3, 3) | st.integers(-(1 << 63), (1 << 63) - 1), max_size=40), st.integers(1, 60))
+def test_distinct_values(values: list[int], n_times: int) -> None:
+    """Also more of them than there is memory for at first."""
+    column = np.array(values * n_times + list(range(20 * n_times)), np.int64)
+    found, place = distinct_with_places(column)
+    wanted, inverse = np.unique(column, return_inverse=True)
+    assert found.tolist() == wanted.tolist()
+    assert place.tolist() == inverse.tolist()
+
+
+@st.composite
+def processes(draw: st.DrawFn) -> dict[int, list[int]]:
+    """The starts of each process's programs."""
+    starts = st.lists(st.integers(-2, 20), min_size=1, max_size=4).map(sorted)
+    return dict(sorted(draw(st.dictionaries(st.integers(-1, 9), starts, min_size=1, max_size=4)).items()))
+
+
+@many
+@given(processes(), st.data())
+def test_programs(of_pid: dict[int, list[int]], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.tuples(st.sampled_from(list(of_pid)), st.integers(-5, 25)), max_size=12))
+    pid, ts = (np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), ("i4", "i8"), strict=True)) if (
+        rows
+    ) else (np.zeros(0, "i4"), np.zeros(0, "i8"))  # fmt: skip
+    first = np.cumsum([0, *(len(starts) for starts in of_pid.values())])
+    flat = np.array([start for starts in of_pid.values() for start in starts], np.int64)
+    found = _programs.numbers(pid, ts, np.array(list(of_pid), np.int64), first, flat)
+    begin = dict(zip(of_pid, first.tolist(), strict=False))
+    assert found.tolist() == [begin[p] + max(bisect_right(of_pid[p], t) - 1, 0) for p, t in rows]
+
+
+def test_a_process_without_a_program() -> None:
+    one = np.array([3], np.int64)
+    with pytest.raises(ValueError, match="a process that there is not"):
+        _programs.numbers(np.array([4], np.int32), one, one, np.array([0, 1]), one)
+
+
+Step = tuple[int, int, int, int]  # ts, what, letter, cpu
+
+
+def expected(
+    steps: list[Step], seen: list[int], wakes: list[int], idle: list[int] | None, end: int, tells_returns: bool
+) -> list[tuple[int, int, int]]:
+    """(ts, state, cpu), each step by itself."""
+    rows = []
+    for nth, (ts, what, letter, cpu) in enumerate(steps):
+        next_ts, next_what, next_cpu = (
+            (*steps[nth + 1][:2], steps[nth + 1][3]) if nth + 1 < len(steps) else (end, 2, -1)
+        )
+        if what == IN:
+            rows.append((ts, RUNNING, cpu))
+            last = [t for t in seen if t < next_ts][-1:]
+            rows += [(max([ts, *last]), UNKNOWN, cpu)] if next_what == IN else []
+            continue
+        ended = LETTERS[letter] & Letter.HAS_ENDED
+        back = next((t for t in seen if t > ts), NEVER)
+        woken = next((t for t in wakes if t >= ts), NEVER)
+        is_back = next_what != IN and not ended and (back < next_ts or (back == next_ts and next_what == 2))
+        is_missing = next_what == OUT and not ended
+        if is_missing and idle is not None and max(woken, idle[nth]) <= next_ts:
+            back, is_back, is_missing = max(woken, idle[nth]), True, False
+        state = PREEMPTED if LETTERS[letter] & Letter.COULD_RUN else WAITING
+        if tells_returns and (is_missing or (is_back and next_what != OUT)):
+            state = UNKNOWN
+        rows.append((ts, state, cpu))
+        if state == WAITING and not ended and woken <= (back if is_back else next_ts):
+            rows.append((woken, RUNNABLE, cpu))
+        if is_back:
+            rows.append((back, RUNNING, next_cpu if next_what == OUT else 7))
+    return rows
+
+
+@many
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.sampled_from([IN, OUT]), st.integers(0, 3), st.integers(0, 2)),
+             min_size=1, max_size=8).map(sorted),
+    TIMES, TIMES, st.booleans(), st.integers(20, 25), st.booleans(),
+)  # fmt: skip
+def test_states(
+    steps: list[Step], seen: list[int], wakes: list[int], has_idle: bool, end: int, tells_returns: bool
+) -> None:
+    ts, what, letter, cpu = (
+        np.array(column, kind) for column, kind in zip(zip(*steps, strict=True), ("i8", "u1", "u1", "i4"), strict=True)
+    )
+    idle = [t + 1 if nth % 2 else NEVER for nth, t in enumerate(ts.tolist())] if has_idle else None
+    of_seen = np.array(seen, np.int64), np.full(len(seen), 7, np.int32)
+    since = None if idle is None else np.array(idle)
+    rows = states(
+        ts, what, letter, cpu, np.array(LETTERS, np.uint8), of_seen, (np.array(wakes, np.int64), None), since, end,
+        tells_returns,
+    )  # fmt: skip
+    found = list(zip(rows.ts.tolist(), rows.state.tolist(), rows.cpu.tolist(), strict=True))
+    assert found == expected(steps, seen, wakes, idle, end, tells_returns)
+    assert sorted(rows.ts.tolist()) == rows.ts.tolist()
