@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import zstandard
+from builders.perf_data import PerfData
 from builders.xray import elf_with_instr_map
 from readers import perfetto
 from recordings import binaries_of, content, path_of
@@ -264,11 +265,13 @@ def test_thread(run: Run, folder: Path, options: list[str], tids: list[int]) -> 
 
 
 def test_report_goes_to_standard_error_and_to_a_file(run: Run, folder: Path) -> None:
-    done = run("convert", "lossy.xray", "-o", "o.json", "--report", "report.json")
+    done = run("convert", "lossy.xray", "-o", "o.json", "--report", "report.json", "-v")
     assert done.status == 0
-    assert "entry_lost" in done.err
+    assert "[entry_lost, 1 times" in done.err
     assert "profiler.firefox.com" in done.err
-    issues = {issue["kind"]: issue for issue in json.loads((folder / "report.json").read_text())["issues"]}
+    report = json.loads((folder / "report.json").read_text())
+    assert report["verdict"]["headline"] == done.err.splitlines()[0]
+    issues = {issue["kind"]: issue for issue in report["issues"]}
     keys = {"kind", "severity", "count", "offset", "title", "detail", "details", "advice"}
     assert issues["entry_lost"].keys() == keys
     assert (issues["entry_lost"]["severity"], issues["entry_lost"]["count"]) == ("loss", 1)
@@ -284,9 +287,31 @@ def test_an_input_given_twice_is_read_once(run: Run, folder: Path) -> None:
     assert [i["path"] for i in json.loads(done.out)["inputs"]] == ["app.xray"]
 
 
-def test_quiet(run: Run, folder: Path) -> None:
-    done = run("convert", "lossy.xray", "-o", "o.json", "--quiet")
+@pytest.mark.parametrize("quiet", ["-q", "--quiet"])
+def test_quiet(run: Run, folder: Path, quiet: str) -> None:
+    done = run("convert", "lossy.xray", "-o", "o.json", quiet)
     assert done == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "vw"), (["-v"], "viw"), (["--verbose"], "viw"), (["-q"], ""), (["-q", "-v"], ""),
+        (["--fail-on", "loss"], "viw"), (["-q", "--fail-on", "loss"], "i"), (["-q", "--fail-on", "damage"], ""),
+    ],
+)  # fmt: skip
+def test_what_a_conversion_says(run: Run, folder: Path, words: list[str], told: str) -> None:
+    """v: the verdict; i: the issue that data was lost; w: what was written."""
+    said = run("convert", "lossy.xray", "-o", "o.json", *words).err
+    marks = {"v": "functions have numbers", "i": "[entry_lost, ", "w": "wrote o.json"}
+    assert {letter for letter, mark in marks.items() if mark in said} == set(told)
+
+
+def test_what_was_asked_for_and_had_no_effect_is_told(run: Run, folder: Path) -> None:
+    """Though it is no loss."""
+    (folder / "perf.data").write_bytes(PerfData().event().sample(7, 7, 100, 0x40).bytes())
+    assert "min_duration_unused" in run("convert", "perf.data", "-o", "o.json", "--min-duration", "1ms").err
+    assert "input_repeated" in run("info", "app.xray", "./app.xray").out
 
 
 @pytest.mark.parametrize("command", [["convert", "{}", "-o", "o.json"], ["info", "{}"], ["info", "{}", "--json"]])

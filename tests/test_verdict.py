@@ -215,17 +215,32 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  let CPython write the names of its functions (python3.13 or newer): perf record --call-graph dwarf,65528 "
          "-k CLOCK_MONOTONIC python3.13 -X perf_jit a.py"],
     ),
+    "code of a compiler that keeps no frame pointers": (
+        {"stacks": {"work@#PHP": 95, f"f@app {MAIN}": 5},
+         "command": "perf record -g php -d opcache.jit_debug=48 a.php"},
+        ["95 % of the stacks are cut: what PHP compiled keeps no frame pointers"],
+    ),
+    "code of a compiler that does if it is asked to": (
+        {"stacks": {"work@#Erlang": 95, f"f@app {MAIN}": 5},
+         "command": "perf record -g erl +JPperf dump -noshell"},
+        ["95 % of the stacks are cut: what Erlang compiled keeps no frame pointers",
+         "  let Erlang keep frame pointers: perf record -g -k CLOCK_MONOTONIC erl +JPperf true -noshell"],
+    ),
+    "few samples tell of no share": (
+        {"stacks": {"libz.so+0x12@libz.so": 9}},
+        ["good recording: 9 samples of cpu-clock, 0 threads, 2ms"],
+    ),
     "names of a library": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62},
          "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
         ["names are missing for 38 % of the samples",
-         "  libz.so (38 %): give the file: traceferry x.data --symbols FILE-OR-DIR"],
+         "  libz.so (38 %): the file was not found: traceferry x.data --symbols FILE-OR-DIR"],
     ),
     "no build id": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "build_ids": False,
          "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
         ["names are missing for 38 % of the samples",
-         "  libz.so (38 %): give the file: perf record -F 999 -g -o x.data --buildid-mmap ./app"],
+         "  libz.so (38 %): the file was not found: perf record -F 999 -g -o x.data --buildid-mmap ./app"],
     ),
     "another machine": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "hostname": "vm9",
@@ -235,9 +250,9 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     ),
     "the user's own program, stripped": (
         {"stacks": {f"app~function~at~0x12@app {MAIN}": 50},
-         "notes": {"names_partly_missing": {"where": "app 0", "detail": "app (1 of 1 addresses)", "advice": "apt"}}},
+         "notes": {"names_partly_missing": {"where": "app 0", "detail": "app (1 of 1 addresses)"}}},
         ["names are missing for 100 % of the samples",
-         "  app (100 %): it is stripped: build it without -s, or give the file that was not: "
+         "  app (100 %): it is stripped: build it without -s: "
          "traceferry x.data --symbols FILE"],
     ),
     "a library of the system, stripped": (
@@ -268,9 +283,16 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "no samples": (
         {"stacks": {}, "command": "perf record ./app", "notes": {"no_samples": {"detail": "cycles did not occur"}}},
         ["the recording has no samples: cycles did not occur",
-         "  sample a program that ends soon more often: perf record -F 20000 ./app",
+         "  the processor's clock counts on every machine, also on virtual ones: perf record -e cpu-clock ./app",
          "  if it waits more than it runs, record where it waits: perf record -k CLOCK_MONOTONIC -g --switch-events "
          "-e sched:sched_switch,cpu-clock ./app"],
+    ),
+    "no samples of a clock": (
+        {"stacks": {}, "command": "perf record -e cpu-clock -p 7", "notes": {"no_samples": {}}},
+        ["the recording has no samples",
+         "  sample a program that ends soon more often: perf record -e cpu-clock -p 7 -F 20000",
+         "  if it waits more than it runs, record where it waits: perf record -e sched:sched_switch,cpu-clock -p 7 "
+         "-k CLOCK_MONOTONIC -g --switch-events"],
     ),
     "a damaged file": (
         {"stacks": {f"f@app {MAIN}": 9}, "notes": {"truncated": {"offset": 80}}},
@@ -311,13 +333,20 @@ def test_three_lines_of_advice_are_the_most() -> None:
     assert found.more == 0
 
 
+def test_a_loss_that_is_no_headline_is_named() -> None:
+    verdict = verdict_of(*trace_of({"f@app": 90}, notes={"mappings_left_out": {}}))
+    assert verdict.advice[1].text == (
+        "addresses that were remapped too often are shown as [unknown]: record for a shorter time, or fewer processes"
+    )
+
+
 def test_inputs_are_quoted_as_a_shell_takes_them() -> None:
     trace, samples = trace_of({f"libz.so+0x12@libz.so {MAIN}": 38}, notes={"names_missing": NOT_FOUND})
     assert verdict_of(trace, samples, ["a b/x.data"]).advice[0].command.startswith("traceferry 'a b/x.data' ")
 
 
 def test_as_json() -> None:
-    verdict = verdict_of(*trace_of({"f@app": 2, f"f@app {MAIN}": 2}))
+    verdict = verdict_of(*trace_of({"f@app": 20, f"f@app {MAIN}": 20}))
     assert verdict.as_json() == {
         "kind": "stacks_cut", "severity": "loss", "share": 0.5, "more": 0,
         "headline": "50 % of the stacks are cut: record with --call-graph dwarf,16384",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -17,12 +17,14 @@ Severity = Literal["info", "loss", "error"]
 class Kind(NamedTuple):
     """severity: info (nothing is missing), loss (something is missing or cut), error (the input is damaged); advice:
     what the user can do; of_output: the recording has it, but the output's format or viewer does not take it,
-    which is information."""
+    which is information; is_told: whether commands print it without --verbose, though it is information: an option
+    had no effect, or the output is not what the user expects."""
 
     severity: Severity
     title: str
     advice: str = ""
     of_output: bool = False
+    is_told: bool = False
 
 
 KINDS: dict[str, Kind] = {
@@ -196,10 +198,10 @@ KINDS: dict[str, Kind] = {
     "inlines_cut": Kind("loss", "inlined calls deeper than 128 were left out"),
     "inline_cycle": Kind("error", "the callers of an inlined function form a cycle; the stack ends there"),
     "sources_embedded": Kind("info", "the text of source files of this machine is in the output",
-        "do not share the output if that text is confidential"),
+        "do not share the output if that text is confidential", is_told=True),
     "source_outside": Kind("info",
         "source files that the recording names were left out: they are outside the folders of --embed-sources",
-        "--embed-sources DIR adds a folder; repeat the option for several"),
+        "--embed-sources DIR adds a folder; repeat the option for several", is_told=True),
     "source_replaced": Kind("info", "a source was embedded again with another text",
         "code loaded before keeps the earlier text"),
     "moved_unknown": Kind("info", "moves of code that was never loaded were skipped"),
@@ -277,24 +279,24 @@ KINDS: dict[str, Kind] = {
         "perf record --buildid-mmap records build ids"),
     "debuginfod_downloads": Kind("info", "files were downloaded from debuginfod servers, into the cache of elfutils"),
     "debuginfod_failed": Kind("info", "debuginfod servers failed, or sent what is not taken",
-        "what failed once is not asked again; the next conversion tries anew"),
+        "what failed once is not asked again; the next conversion tries anew", is_told=True),
     "symbol_server_failed": Kind("info", "a symbol server failed, or sent what is not taken",
-        "see that it runs, and its address: that of samply load has a path with a token"),
+        "see that it runs, and its address: that of samply load has a path with a token", is_told=True),
     "debug_files_missing": Kind("loss",
         "files with a part of the debug information were not found: inlined functions and some names are missing",
         "put them beside the program, or give their folder with --symbols; where the program was built, "
         "dwp -e PROGRAM -o PROGRAM.dwp packs .dwo files"),
     "symbols_used": Kind("info", "files that gave functions their names"),
     "symbols_unused": Kind("info", "files or folders of --symbols gave nothing",
-        "a file must be of a recorded build: traceferry symbols FILE prints its build id"),
+        "a file must be of a recorded build: traceferry symbols FILE prints its build id", is_told=True),
     "no_symbols": Kind("info", "functions are shown by number",
         "give the program that was recorded: --symbols BINARY (not stripped); repeat the option for each shared "
         "object"),
     "function_without_name": Kind("info", "functions for which the symbols have no name are shown by number",
         "the binary may be stripped"),
     # what was asked for
-    "input_repeated": Kind("info", "an input given more than once is read once"),
-    "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls"),
+    "input_repeated": Kind("info", "an input given more than once is read once", is_told=True),
+    "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls", is_told=True),
     # what an exporter cannot carry
     "depth_cut": Kind("info", "calls deeper than the viewer keeps were left out",
         "the other outputs keep every depth; --range narrows the recording", of_output=True),
@@ -314,9 +316,11 @@ KINDS: dict[str, Kind] = {
         "Perfetto stores only the kind of a root", of_output=True),
     "root_unknown": Kind("info", "objects that no recorded root keeps alive are shown as roots of an unknown kind",
         "the recorder does not report every root", of_output=True),
-    "output_too_large": Kind("info", "the output is larger than the viewer can be expected to open", of_output=True),
+    "output_too_large": Kind("info", "the output is larger than the viewer can be expected to open",
+        of_output=True, is_told=True),
     "profile_not_embedded": Kind("info", "the page does not hold the file for a viewer: it would be too large",
-        "the command makes that file; --min-duration or --range make less of the recording", of_output=True),
+        "the command makes that file; --min-duration or --range make less of the recording",
+        of_output=True, is_told=True),
     "page_narrowed": Kind("info", "small call paths are joined in the page's tree",
         "--range, --thread or --min-duration show more of a part; the files for the viewers hold "
         "everything", of_output=True),
@@ -486,10 +490,10 @@ class Report:
         """Returns the places of these kinds of issues."""
         return {where for kind, where in self._notes if kind in kinds}
 
-    def of_place(self, kind: str, begins: str) -> tuple[str, str]:
-        """Returns (detail, advice) of the first note of a kind whose place begins so; "" where there is none."""
+    def of_place(self, kind: str, is_there: Callable[[str], bool]) -> tuple[str, str]:
+        """Returns (detail, advice) of the first note of a kind at a place that is wanted; "" where there is none."""
         for (of, where), (_, _, detail, advice) in self._notes.items():
-            if of == kind and where.startswith(begins):
+            if of == kind and is_there(where):
                 return detail, KINDS[kind].advice if advice is None else advice
         return "", ""
 

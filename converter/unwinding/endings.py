@@ -7,6 +7,8 @@ import re
 TRUNCATED = "(truncated stack)"
 CONTRADICTION = "(contradictory unwind information)"
 NO_INFORMATION = "(no unwind information: {})"
+# In place of a file's name: code that a runtime put into memory.
+OF_NO_FILE = "memory without a file"
 _ENDINGS = re.compile(
     "|".join(re.escape(name).replace(r"\{\}", "(.*)") for name in (TRUNCATED, CONTRADICTION, NO_INFORMATION)), re.DOTALL
 )

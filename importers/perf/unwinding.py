@@ -25,7 +25,7 @@ from traceferry.importers.perf.stream import WINDOW
 from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
 from traceferry.unwinding._unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder
-from traceferry.unwinding.endings import CONTRADICTION, NO_INFORMATION, TRUNCATED
+from traceferry.unwinding.endings import CONTRADICTION, NO_INFORMATION, OF_NO_FILE, TRUNCATED
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
@@ -290,7 +290,7 @@ class _Run:
         """Returns (the library, why its code cannot be unwound, what the user can do, None for what is declared)."""
         library = self.libraries[number] if number >= 0 else None
         if library is None:
-            return "memory without a file", "neither frame pointers nor a jitdump give the caller", OF_MEMORY
+            return OF_NO_FILE, "neither frame pointers nor a jitdump give the caller", OF_MEMORY
         if library.differs:
             return library.name, library.differs, None
         if self.modules[number] is None and not library.build_id:

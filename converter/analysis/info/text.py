@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any
 
+from traceferry.analysis.verdict import verdict_lines
+from traceferry.common.report import KINDS
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration, format_size
 from traceferry.symbolication.short_names import short_names
@@ -26,9 +28,9 @@ KERNEL_SHOWN, USER_SHOWN = 2, 5
 EVENTS_SHOWN = 6
 
 
-def as_text(summary: Json, names: Sequence[str] = ()) -> str:
-    """Returns the text of what `summarize` returns. Losses come last, next to the prompt. names: of all functions of
-    the recording, among which the short forms of names must be unique."""
+def as_text(summary: Json, names: Sequence[str] = (), *, has_verdict: bool = True, has_issues: bool = True) -> str:
+    """Returns the text of what `summarize` returns. names: of all functions of the recording, among which the short
+    forms of names must be unique; has_issues: whether the whole report stands at the end."""
     shorts = dict(zip(names, short_names(names), strict=True))
     time = summary["time"]
     lines = [
@@ -36,6 +38,7 @@ def as_text(summary: Json, names: Sequence[str] = ()) -> str:
         for i in summary["inputs"]
     ]
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
+    lines += ["", *verdict_lines(summary["verdict"])] if has_verdict else []
     for process in summary["processes"]:
         lines += _process(process)
     lines += _events(summary["events"])
@@ -54,7 +57,7 @@ def as_text(summary: Json, names: Sequence[str] = ()) -> str:
     for accesses in summary["accesses"]:
         lines += _accesses(accesses, shorts)
     lines += _coverage(summary["coverage"])
-    lines += _issues(summary["issues"])
+    lines += _issues([issue for issue in summary["issues"] if has_issues or KINDS[issue["kind"]].is_told])
     return "\n".join(map(shown, lines))
 
 

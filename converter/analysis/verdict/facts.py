@@ -34,7 +34,8 @@ class Facts:
     KERNEL_GROUP, UNKNOWN, "[code in MEMORY]"); generated: those in or below code that no file holds and nothing names,
     by the runtime that runs them ("" is none); user: those with a frame outside of the kernel, and of these flat: those
     with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end at an
-    unknown address; deepest: those that end where the kernel stops; endings: those under a frame that tells why the
+    unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
+    deepest: those that end where the kernel stops; endings: those under a frame that tells why the
     stack is cut, by its name; runtimes: those with a frame of a runtime, by its file's name; languages: those with a
     frame of a language that a runtime executes."""
 
@@ -45,6 +46,7 @@ class Facts:
     flat: int
     short: int
     adrift: int
+    in_language: int
     deepest: int
     endings: dict[str, int]
     runtimes: dict[str, int]
@@ -91,6 +93,7 @@ class _Stacks:
             flat=self._sum(used[n_user == 1]),
             short=self._sum(used[cut & (n_user <= SHORT)]),
             adrift=self._sum(used[cut & (n_user > SHORT) & is_adrift]),
+            in_language=self._sum(used[cut & (n_user <= SHORT) & self._is_language_frame[self._frame[root[used]]]]),
             deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames >= DEEPEST)]),
             endings=self._by_name([name for name, end in zip(named, ends, strict=True) if end], used[ends]),
             runtimes=self._by_library(self._runtime),

@@ -16,10 +16,12 @@ from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime
 from traceferry.common.report import KINDS, Issue, Severity
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
-from traceferry.unwinding.endings import TRUNCATED, unwound_file
+from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
 
 # Shares of the samples from which on a finding is worth a line.
 NAMES_FROM, STACKS_FROM, LOST_FROM, RUNTIME_FROM = 0.05, 0.2, 0.01, 0.3
+# Of fewer samples, shares say little.
+MOST_FEW = 10
 # Each library gets a line if it has this share of the samples.
 LIBRARY_FROM = 0.02
 # Kinds of issues that are told, or not, by the share of the samples that they concern.
@@ -31,6 +33,8 @@ JUDGED = {
     "lost": ("lost_samples", "throttled"),
 }  # fmt: skip
 DEFAULT_DUMP = 8192
+# The rank of losses that have no finding of their own.
+OTHER = 5
 BUFFER = "-m"
 DWARF = "dwarf,16384"
 PACK = "traceferry pack "
@@ -114,7 +118,7 @@ def findings(case: Case) -> Iterator[Finding]:
     for kind, issue in case.issues.items():
         if issue.severity != "info" and not KINDS[kind].of_output and kind not in told:
             advice = (Advice(kind, issue.advice),) if issue.advice else ()
-            yield Finding(kind, 5, issue.severity, issue.title, None, advice, (kind,))
+            yield Finding(kind, OTHER, issue.severity, issue.title, None, advice, (kind,))
 
 
 def percent(share: float) -> str:
@@ -143,8 +147,8 @@ def _no_samples(case: Case) -> Finding | None:
         return None
     advice = []
     command = case.command
-    event = case.trace.sampling
-    if command is not None and event is not None and event.kind != "clock":
+    event = (command.value("-e") if command is not None else None) or "cycles"
+    if command is not None and not event.startswith(("cpu-clock", "task-clock")):
         text = "the processor's clock counts on every machine, also on virtual ones"
         advice.append(Advice("no_samples", text, command.with_options({"-e": "cpu-clock"}).text))
     elif command is not None and command.value("-F") is None:
@@ -203,7 +207,7 @@ def _no_symbols(case: Case) -> Finding | None:
 def _names(case: Case) -> Finding | None:
     groups = {name: n for name, n in case.facts.nameless.items() if name != UNKNOWN}
     share = case.share(sum(groups.values()))
-    if share < NAMES_FROM:
+    if share < NAMES_FROM or case.facts.samples < MOST_FEW:
         return None
     elsewhere = (
         f": it was recorded on another machine ({case.trace.attributes['hostname']})" if case.is_elsewhere else ""
@@ -226,16 +230,33 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
         issue = case.issues.get("kernel_names_missing") or case.issues.get("kernel_elsewhere")
         return Advice("names_missing", f"the kernel ({share}): {issue.advice}") if issue is not None else None
     for kind in ("names_missing", "names_partly_missing"):
-        detail, advice = report.of_place(kind, f"{name} ")
+        detail, advice = report.of_place(kind, lambda place: place.rpartition(" ")[0] == name)
         if detail:
-            if kind == "names_partly_missing" and _category_of(case.trace, name) == NATIVE:
-                advice = "it is stripped: build it without -s, or give the file that was not"
             command = _names_command(case, name, kind)
             if command.startswith(PACK):
                 text = "where it was recorded, put it into a pack with the names, and read that here"
                 return Advice("names_missing", text, command)
-            return Advice("names_missing", f"{name} ({share}): {advice}", command)
+            return Advice(
+                "names_missing", f"{name} ({share}): {_why_nameless(case, name, kind, detail, advice)}", command
+            )
     return None
+
+
+def _why_nameless(case: Case, name: str, kind: str, detail: str, advice: str) -> str:
+    """Returns why a library's functions have no names, or what is known to give them some."""
+    why = detail.partition("): ")[2]
+    if why:
+        return why
+    if kind == "names_partly_missing" and advice == KINDS[kind].advice:
+        return "it is stripped: build it without -s" if _is_own(case, name) else "its symbols do not name them"
+    return advice
+
+
+def _is_own(case: Case, name: str) -> bool:
+    """Whether a file is of the user's, and of no distribution."""
+    of_file = case.trace.report.of_place("symbols_used", lambda place: place.startswith(f"{name} "))[0]
+    path = of_file.partition(" of ")[2]
+    return _category_of(case.trace, name) == NATIVE and not path.startswith(("/usr/", "/bin/", "/sbin/", "/opt/"))
 
 
 def _names_command(case: Case, name: str, kind: str) -> str:
@@ -251,7 +272,7 @@ def _names_command(case: Case, name: str, kind: str) -> str:
         text = case.record_with({"--buildid-mmap": None})
         return f"{text} | traceferry - -o out.html" if case.is_pipe else text
     if kind == "names_partly_missing":
-        return case.read_with("--symbols FILE" if _category_of(trace, name) == NATIVE else "--debuginfod")
+        return case.read_with("--symbols FILE" if _is_own(case, name) else "--debuginfod")
     return case.read_with("--symbols FILE-OR-DIR")
 
 
@@ -305,7 +326,7 @@ def _stacks(case: Case) -> Finding | None:
     facts = case.facts
     n_cut = facts.short + facts.adrift + facts.deepest + sum(facts.endings.values())
     share = n_cut / facts.user if facts.user else 0.0
-    if share < STACKS_FROM or not case.is_perf or _has_none(case):
+    if share < STACKS_FROM or facts.user < MOST_FEW or not case.is_perf or _has_none(case):
         return None
     found = _by_ending(case) if facts.endings else _by_frame_pointers(case)
     what, advice = found
@@ -320,6 +341,12 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         text = "the kernel ends stacks at 127 frames"
         return ": they are too deep", (Advice("stacks_cut", text, "sysctl kernel.perf_event_max_stack=1023"),)
     found, named = _runtime(case), _naming(case)
+    if 2 * facts.in_language > facts.short:
+        # Copied stacks do not help: code that a runtime compiles has no unwind information.
+        title = found[0].title if found is not None else "the runtime"
+        again = naming(case.command, *found) if found is not None and case.command is not None else None
+        advice = (Advice("stacks_cut", f"let {title} keep frame pointers", again.text),) if again is not None else ()
+        return f": what {title} compiled keeps no frame pointers", advice
     graph = found[0].call_graph if found is not None and found[0].call_graph != "fp" else DWARF
     if found is not None and named is not None and case.share(sum(facts.generated.values())) >= RUNTIME_FROM:
         return f": {found[0].title} was not asked for frame pointers and names", (named,)
@@ -346,9 +373,13 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
             Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),
         )
     file = unwound_file(name)
-    detail, text = case.trace.report.of_place("unwinding_no_information", f"{case.trace.inputs[0].path} {file}")
     where = f" in {file}" if file else ""
-    return where, (Advice("stacks_cut", text),) if detail and text else ()
+    detail, text = case.trace.report.of_place("unwinding_no_information", lambda place: place.endswith(f" {file}"))
+    named = _naming(case) if file == OF_NO_FILE else None
+    if named is not None:
+        return where, (named,)
+    command = case.read_with("--symbols FILE-OR-DIR") if text == KINDS["unwinding_no_information"].advice else ""
+    return where, (Advice("stacks_cut", text, command),) if detail and text else ()
 
 
 def _dump_size(command: Command | None) -> int:

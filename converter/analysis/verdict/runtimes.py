@@ -16,7 +16,7 @@ class Runtime(NamedTuple):
     """title: for people; language: of its functions; files: a regular expression of its programs and libraries;
     options: what its program is given behind its own name; environment: variables to set; call_graph: how its stacks
     are recorded whole, where it was built as distributions do; program: of the first version that has these options;
-    instead_of: options that these replace."""
+    instead_of: options that these replace; asked: a regular expression of what else asks for names."""
 
     title: str
     language: str
@@ -26,12 +26,14 @@ class Runtime(NamedTuple):
     call_graph: str = "fp"
     program: str = ""
     instead_of: tuple[str, ...] = ()
+    asked: str = ""
 
 
 # The options are those of README.md, each with a recording among the fixtures or a test of its names.
 RUNTIMES = (
     Runtime(
         "Node.js", "JavaScript", r"node(?:js)?|libnode\.so\S*", ("--perf-prof", "--interpreted-frames-native-stack"),
+        asked="--perf-(basic-)?prof",
     ),
     Runtime(
         "Bun", "JavaScript", r"bun(?:\.exe)?",
@@ -46,15 +48,19 @@ RUNTIMES = (
         "PHP", "PHP", r"php[\d.]*|php-(?:fpm|cgi)[\d.]*|libphp[\d.]*\.so",
         ("-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing", "-d", "opcache.jit_buffer_size=64M",
          "-d", "opcache.jit_debug=32"),
-        call_graph="dwarf,16384",
+        call_graph="dwarf,16384", asked=r"opcache\.jit_debug",
     ),
     Runtime(
         "the JVM", "Java", r"java|libjvm\.so",
         ("-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
+        asked="PreserveFramePointer",
     ),
-    Runtime("Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true")),
-    Runtime(".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",)),
-    Runtime("Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf")),
+    Runtime("Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=("+JPperf", "dump")),
+    Runtime(
+        ".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",),
+        asked="PerfMapEnabled",
+    ),
+    Runtime("Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf"), asked="--[yz]jit-perf"),
     Runtime("Julia", "Julia", r"julia|libjulia\S*\.so[\d.]*", environment=("ENABLE_JITPROFILING=1",)),
     Runtime("Dart", "Dart", r"dart(?:aotruntime|vm)?", ("--generate-perf-events-symbols",)),
 )  # fmt: skip
@@ -72,7 +78,8 @@ def naming(command: Command, runtime: Runtime, file: str) -> Command | None:
     at = next((nth for nth, word in enumerate(words) if re.fullmatch(runtime.files, PurePath(word).name)), None)
     if at is None or not (runtime.options or runtime.environment):
         return None
-    if set(runtime.options) <= set(words) and set(runtime.environment) <= set(words):
+    is_there = set(runtime.options) <= set(words) and set(runtime.environment) <= set(words)
+    if is_there or (runtime.asked and re.search(runtime.asked, " ".join(words))):
         return None
     rest = _without(words[at + 1 :], runtime.instead_of)
     name = words[at] if _has_options(file, runtime.program) else runtime.program

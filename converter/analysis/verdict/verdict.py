@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.analysis.verdict.findings import JUDGED, Advice, Case, Finding, findings
+from traceferry.analysis.verdict.findings import OTHER, Advice, Case, Finding, findings
 from traceferry.common.report import KINDS, Severity
 from traceferry.common.units import format_duration
 from traceferry.model import Trace
@@ -50,10 +50,16 @@ class Verdict(NamedTuple):
     def lines(self) -> list[str]:
         """Returns the verdict, and a line for each advice, as the commands print them: not yet for a terminal, since
         names of a recording may be in them."""
-        of_more = f"{self.more}{'' if self.kind == GOOD else ' more'} {'losses' if self.more > 1 else 'loss'}"
-        more = f"; {of_more}: --verbose" if self.more else ""
-        return [self.headline + more, *(f"  {advice.text}" + (f": {advice.command}" if advice.command else "")
-                                        for advice in self.advice)]  # fmt: skip
+        return verdict_lines(self.as_json())
+
+
+def verdict_lines(verdict: dict[str, Any]) -> list[str]:
+    """Returns the lines of a verdict as `as_json` has it."""
+    n_more = verdict["more"]
+    of_more = f"{n_more}{'' if verdict['kind'] == GOOD else ' more'} {'losses' if n_more > 1 else 'loss'}"
+    more = f"; {of_more}: --verbose" if n_more else ""
+    advice = [f"  {each['text']}" + (f": {each['command']}" if each["command"] else "") for each in verdict["advice"]]
+    return [verdict["headline"] + more, *advice]
 
 
 def verdict_of(trace: Trace, samples: SampleTotals, inputs: Sequence[str] = ()) -> Verdict:
@@ -75,9 +81,17 @@ def verdict_of(trace: Trace, samples: SampleTotals, inputs: Sequence[str] = ()) 
     if not found:
         return Verdict(GOOD, "info", _good(case), None, (), len(lossy))
     first = found[0]
-    advice = tuple(_distinct(each for finding in found for each in finding.advice))[:MOST_ADVICE]
+    others = [each for finding in found[1:] for each in _named(finding)]
+    advice = tuple(_distinct([*first.advice, *others]))[:MOST_ADVICE]
     more = sum(issue.kind not in told for issue in lossy)
     return Verdict(first.kind, first.severity, first.headline, first.share, advice, more)
+
+
+def _named(finding: Finding) -> list[Advice]:
+    """Returns advice that stands below the headline of another finding."""
+    if finding.rank != OTHER:
+        return list(finding.advice)
+    return [advice._replace(text=f"{finding.headline}: {advice.text}") for advice in finding.advice]
 
 
 def _distinct(advice: Iterable[Advice]) -> list[Advice]:
@@ -99,6 +113,3 @@ def _good(case: Case) -> str:
         n = case.facts.samples
         parts.insert(0, f"{n:,} sample{'s' if n != 1 else ''} of {trace.sampling.name}")
     return f"good recording: {', '.join(parts)}"
-
-
-__all__ = ["JUDGED", "Advice", "Finding", "Verdict", "verdict_of"]

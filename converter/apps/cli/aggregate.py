@@ -11,6 +11,7 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from traceferry.apps.cli import coach
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_recording_options, explain, load_options, number
 from traceferry.common.errors import FormatError, UsageError
@@ -51,7 +52,7 @@ def add_to(aggregate: CommandParser) -> None:
     )  # fmt: skip
     add_fleet_options(aggregate.add_argument_group("fleet"))
     add_recording_options(aggregate)
-    aggregate.output.add_argument("--quiet", action="store_true", help="print errors only")
+    coach.add_verbosity(aggregate)
 
 
 def add_fleet_options(parser: argparse._ActionsContainer) -> None:
@@ -124,9 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
             trace = merged_trace(output, arguments.output or ", ".join(map(str, given)))
             for path in arguments.merge:
                 save(trace, path)
-            if not arguments.quiet:
-                for issue in trace.report:
-                    print(issue.as_text(), file=sys.stderr)
+            coach.tell_losses(arguments, trace.report)
         return ended(arguments, counts, output, [*([arguments.output] if arguments.output else []), *arguments.merge])
 
 
@@ -184,8 +183,7 @@ def _print_unreadable(paths: Sequence[str]) -> None:
             open_symbols(open_source(path))
         except FormatError as error:
             report.note("symbols_unused", where=path, detail=f"{path}: {error.message}")
-    for issue in report:
-        print(issue.as_text(), file=sys.stderr)
+    coach.tell_issues(report)
 
 
 def pool_of(arguments: argparse.Namespace) -> Pool:

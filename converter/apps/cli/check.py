@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from traceferry.apps.cli import options
+from traceferry.apps.cli import coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.shown_text import shown
 
@@ -18,6 +18,8 @@ def add_to(check: CommandParser) -> None:
         examples=f"traceferry check {options.RECORDING}\ntraceferry check {options.PROGRAM} --fail-on damage",
     )
     options.add_input_options(check)
+    check.output.add_argument("-q", "--quiet", action="store_true", help="print nothing: the exit status tells")
+    check.set_defaults(verbose=True)  # the report is what it prints
     options.add_fail_on(check, default="loss")
 
 
@@ -26,11 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     trace = options.load_trace(arguments)
     broken = laws.check(trace)
-    for law in broken:
-        print(shown(f"broken law: {law}"))
-    for issue in trace.report:
-        print(issue.as_text())
-    status = options.FOUND if broken else options.status_of(trace.report, arguments.fail_on)
+    status = options.FOUND if broken else coach.status_of(arguments, trace.report)
     found = "the trace is not valid" if broken else "data was lost or damaged" if status else "the trace is valid"
-    print(shown(f"{'passed' if status == options.DONE else 'failed'}: {found}"))
+    if not arguments.quiet:
+        for law in broken:
+            print(shown(f"broken law: {law}"))
+        for issue in trace.report:
+            print(issue.as_text())
+        print(shown(f"{'passed' if status == options.DONE else 'failed'}: {found}"))
     return status

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceferry import registry
+from traceferry.apps.cli import coach
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, RECORDING, add_recording_options, explain, not_negative, number, size
 from traceferry.apps.cli.progress import loaded
@@ -109,7 +110,7 @@ def add_to(compare: CommandParser) -> None:
     compare.output.add_argument(
         "--top", type=not_negative, default=20, metavar="N", help="the length of each list (default: 20)"
     )
-    compare.output.add_argument("--quiet", action="store_true", help="print no text, only the reasons of --fail-on")
+    coach.add_verbosity(compare, "print no text, only the reasons of --fail-on")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -209,8 +210,7 @@ def _print_notes(arguments: argparse.Namespace, notes: Sequence[Sequence[Sequenc
         ]
         if said and all(said):
             report.note(UNUSED, where=path, detail=said[0][0])
-    for issue in report:
-        print(issue.as_text(), file=sys.stderr)
+    coach.tell_issues(report)
 
 
 def _is_data_set(path: str) -> bool:

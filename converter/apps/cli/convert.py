@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from traceferry import registry
-from traceferry.apps.cli import aggregate, options
+from traceferry.apps.cli import aggregate, coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import UsageError
-from traceferry.common.shown_text import shown
 from traceferry.files.output import beside, check_distinct, open_output
+
+if TYPE_CHECKING:
+    from traceferry.analysis.verdict import Tally
+    from traceferry.model import Trace
 
 # Of one conversion, with their values where they are not given.
 SINGLE_OPTIONS = {"report": None, "fail_on": None}
@@ -56,7 +58,7 @@ def add_to(convert: CommandParser) -> None:
         "--report", metavar="FILE.json", help="write what was lost, repaired or guessed, as JSON"
     )
     options.add_fail_on(convert)
-    convert.output.add_argument("--quiet", action="store_true", help="print errors only")
+    coach.add_verbosity(convert)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,19 +67,20 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse(arguments, aggregate.without_fleet_options(), "works with --batch only")
     if not arguments.inputs:
         raise UsageError("no input is given")
+    from traceferry.analysis.verdict import Tally
     from traceferry.api import save
 
     output, exporter = _output_of(arguments)
     exporter.writer(arguments.without)
     check_distinct([output, *([arguments.report] if arguments.report else [])], arguments.inputs)
-    with loaded(arguments, arguments.quiet) as (trace, progress), report_to(trace, arguments.report):
-        save(trace, output, format=exporter.name, progress=progress, without=arguments.without)
-    if not arguments.quiet:
-        for issue in trace.report:
-            print(issue.as_text(), file=sys.stderr)
-        if output != "-":
-            print(shown(f"wrote {output}: open it in {exporter.viewer}"), file=sys.stderr)
-    return options.status_of(trace.report, arguments.fail_on)
+    with loaded(arguments, arguments.quiet) as (trace, progress):
+        tally = Tally(trace)
+        with report_to(arguments, trace, tally):
+            save(tally.trace, output, format=exporter.name, progress=progress, without=arguments.without)
+    coach.tell_verdict(arguments, trace, tally.samples)
+    if not arguments.quiet and output != "-":
+        coach.tell(f"wrote {output}: open it in {exporter.viewer}")
+    return coach.status_of(arguments, trace.report)
 
 
 def _refuse(arguments: argparse.Namespace, options: Mapping[str, object], why: str) -> None:
@@ -128,14 +131,17 @@ def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
 
 
 @contextmanager
-def report_to(trace: Any, path: str | None) -> Iterator[None]:
+def report_to(arguments: argparse.Namespace, trace: Trace, tally: Tally) -> Iterator[None]:
     """Opens the report's file first: if it cannot be written, neither is the output."""
-    if path is None:
+    if arguments.report is None:
         yield
         return
     import orjson
 
-    with open_output(path) as out:
+    from traceferry.analysis.verdict import verdict_of
+
+    with open_output(arguments.report) as out:
         yield
-        issues = [issue.as_json() for issue in trace.report]
-        out.write(orjson.dumps({"issues": issues}, option=orjson.OPT_INDENT_2) + b"\n")
+        verdict = verdict_of(trace, tally.samples, arguments.inputs).as_json()
+        found = {"verdict": verdict, "issues": [issue.as_json() for issue in trace.report]}
+        out.write(orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from traceferry.apps.cli import options
+from traceferry.apps.cli import coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 
@@ -28,6 +28,7 @@ def add_to(info: CommandParser) -> None:
         "--sort", default="self", metavar="BY",
         help="the order of functions: self (time, default), total, calls, samples, or the name of an event",
     )  # fmt: skip
+    coach.add_verbosity(info, "print no verdict and no report")
     options.add_fail_on(info)
 
 
@@ -35,12 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.analysis.info.summary import summarize
     from traceferry.analysis.info.text import as_text
 
-    with loaded(arguments, arguments.json, adds_calls=True) as (trace, progress):
-        summary = summarize(trace, arguments.top, progress, arguments.sort)
+    with loaded(arguments, arguments.json or arguments.quiet, adds_calls=True) as (trace, progress):
+        summary = summarize(trace, arguments.top, progress, arguments.sort, arguments.inputs)
     if arguments.json:
         import orjson
 
         print(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
     else:
-        print(as_text(summary, [trace.func_name(func) for func in range(len(trace.funcs))]))
-    return options.status_of(trace.report, arguments.fail_on)
+        names = [trace.func_name(func) for func in range(len(trace.funcs))]
+        print(as_text(summary, names, has_verdict=not arguments.quiet, has_issues=arguments.verbose))
+    return coach.status_of(arguments, trace.report)

@@ -19,7 +19,6 @@ from traceferry.common.errors import UsageError
 from traceferry.files.source import is_recording_folder
 
 if TYPE_CHECKING:
-    from traceferry.common.report import Report
     from traceferry.model import Trace
     from traceferry.reading import LoadOptions
     from traceferry.symbolication.debuginfod import OnDownload
@@ -235,11 +234,6 @@ def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> Loa
         trace_processor=arguments.trace_processor,
         adds_calls=adds_calls,
     )
-
-
-def status_of(report: Report, fail_on: FailOn | None) -> int:
-    failed = report.lossy if fail_on == "loss" else report.damaged if fail_on == "damage" else False
-    return FOUND if failed else DONE
 
 
 def number(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import replace
 
-from traceferry.apps.cli import options
+from traceferry.apps.cli import coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import Downloads
 from traceferry.common.errors import UsageError
-from traceferry.common.shown_text import shown
 from traceferry.files.output import beside, check_distinct
 
 SUFFIX = ".tfpack"
@@ -32,7 +30,7 @@ def add_to(pack: CommandParser) -> None:
     pack.output.add_argument(
         "--whole", action="store_true", help="keep all functions of the binaries, not only those that are used"
     )
-    pack.output.add_argument("--quiet", action="store_true", help="print errors only")
+    coach.add_verbosity(pack)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,16 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if not arguments.quiet:
         for line in contents.missing:
-            _tell(f"not found: {line}")
-        for issue in contents.report:
-            print(issue.as_text(), file=sys.stderr)
+            coach.tell(f"not found: {line}")
+    coach.tell_losses(arguments, contents.report)
     n_bytes = packing.write(contents, output)
     if not arguments.quiet:
         for name, size in contents.sizes.items():
-            _tell(f"{size:>12,} bytes of {name}")
-        _tell(f"wrote {output}: {n_bytes:,} bytes")
+            coach.tell(f"{size:>12,} bytes of {name}")
+        coach.tell(f"wrote {output}: {n_bytes:,} bytes")
     return options.DONE
-
-
-def _tell(text: str) -> None:
-    print(shown(text), file=sys.stderr)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from traceferry import registry
-from traceferry.apps.cli import options
+from traceferry.apps.cli import coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
@@ -62,7 +62,7 @@ def add_to(query: CommandParser) -> None:
         "--download", action="store_true",
         help="if there is none, let the package perfetto download the one that it names, and verify it",
     )  # fmt: skip
-    query.output.add_argument("--quiet", action="store_true", help="print errors only")
+    coach.add_verbosity(query)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -123,9 +123,7 @@ def _trace_of(arguments: argparse.Namespace) -> Iterator[str]:
         path = str(folder / "recording.pftrace")
         with loaded(arguments, arguments.quiet) as (trace, progress):
             save(trace, path, progress=progress)
-        if not arguments.quiet:
-            for issue in trace.report:
-                print(issue.as_text(), file=sys.stderr)
+        coach.tell_losses(arguments, trace.report)
         yield path
 
 

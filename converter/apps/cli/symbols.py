@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from traceferry.apps.cli import coach
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import (
     DONE,
@@ -44,6 +45,7 @@ def add_to(symbols: CommandParser) -> None:
         help="print the functions at these addresses, in hex, as linked; - reads addresses from standard input",
     )  # fmt: skip
     symbols.output.add_argument("--json", action="store_true", help="print look-ups as JSON, one object on each line")
+    coach.add_verbosity(symbols)
     symbols.output.add_argument(
         "--verify", metavar="FILE", help="compare with this file at the start, middle and end of each function"
     )
@@ -79,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = open_source(arguments.source, limit)
     at_ns = None if arguments.at is None else parse_duration(arguments.at)
     report = Report()
-    downloads = Downloads(quiet=False)
+    downloads = Downloads(arguments.quiet)
     options = LoadOptions(sysroots=arguments.sysroot, debuginfod=arguments.debuginfod, on_download=downloads)
     context = context_of(arguments.symbols, options, limit)
     files = symbol_files.Files(context, report)
@@ -88,7 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     n_different = 0
     demangle = Demangler()
     if arguments.output:
-        print(shown(symbol_files.make_gsym(symbols, source, arguments.output)), file=sys.stderr)
+        made = symbol_files.make_gsym(symbols, source, arguments.output)
+        if not arguments.quiet:
+            coach.tell(made)
     if arguments.lookup:
         addresses = _addresses(arguments.lookup)
         if arguments.json:
@@ -110,9 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(shown(f"{arguments.source}: {what}"), file=sys.stderr)
     demangle.note_kept(report, symbols.path)
     note_unused(arguments.symbols, context, report)
-    for issue in report:
-        if issue.kind != "files_read":
-            print(issue.as_text(), file=sys.stderr)
+    if not arguments.quiet:
+        coach.tell_issues(issue for issue in report if arguments.verbose or issue.kind != "files_read")
     for offset, what in symbols.problems[: arguments.limit]:
         print(shown(f"{arguments.source}: damaged at offset {offset}: {what}"), file=sys.stderr)
     is_damaged = bool(symbols.problems or source.damage)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from traceferry.apps.cli import options
+from traceferry.apps.cli import coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.apps.cli.termination import Terminated
@@ -40,6 +40,7 @@ def add_to(view: CommandParser) -> None:
     view.output.add_argument("--in", dest="viewer", choices=VIEWERS, help="the viewer (default: firefox)")
     view.output.add_argument("--no-open", action="store_true", help="print the address, open no browser")
     view.output.add_argument("--watch", action="store_true", help="convert again when an input changes")
+    coach.add_verbosity(view)
     view.rare.add_argument(
         "--viewer", dest="viewer_folder", metavar="DIR",
         help="serve the viewer from this folder, for machines without a network",
@@ -125,6 +126,7 @@ class _Recordings:
 
     def convert(self) -> Conversion:
         """Converts for the viewer that is shown; the files of the conversion before go. Raises TraceferryError."""
+        from traceferry.analysis.verdict import Tally
         from traceferry.apps.view.conversion import Conversion, handed_over
 
         self._n += 1
@@ -134,11 +136,11 @@ class _Recordings:
             if self._is_converted:
                 made = handed_over(self._arguments.inputs[0], self._title, self.viewer, own)
             else:
-                with loaded(self._arguments, quiet=False) as (trace, progress):
-                    made = Conversion(self._title, trace, own)
+                with loaded(self._arguments, self._arguments.quiet) as (trace, progress):
+                    tally = Tally(trace)
+                    made = Conversion(self._title, tally.trace, own)
                     made.file_for(self.viewer, progress)
-                for issue in trace.report:
-                    print(issue.as_text(), file=sys.stderr)
+                coach.tell_verdict(self._arguments, trace, tally.samples)
         except BaseException:
             shutil.rmtree(own, ignore_errors=True)
             raise
