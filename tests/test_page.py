@@ -272,3 +272,13 @@ def test_a_file_that_is_too_large_is_named_by_its_command(tmp_path: Path, monkey
     assert (firefox["size"], firefox["command"]) == (None, command)
     assert "profile_not_embedded" in [issue["kind"] for issue in data["info"]["issues"]]
     assert own_of(data, "calls")
+
+
+def test_scripts_are_compacted_line_by_line() -> None:
+    """Which is safe, since no text goes over several lines."""
+    scripts = page.script_of(page.SCRIPTS)
+    assert not [line for line in scripts.splitlines() if line.count("`") % 2]
+    found = page.compacted(scripts)
+    assert len(found) < 0.85 * len(scripts)
+    code = [line.strip() for line in scripts.splitlines() if not re.match(r" *(//|/\*|\*)|$", line)]
+    assert found.splitlines() == code

@@ -21,6 +21,13 @@ function el(name, props = {}, ...children) {
   return element;
 }
 
+/** A text as pieces between which a line may break: after punctuation, not within a word. */
+function breakable(text) {
+  return text
+    .split(/(?<=[.:/<>,_()[\]\s|-])(?=[^.:/<>,_()[\]\s|-])/)
+    .flatMap((piece, nth) => (nth === 0 ? [piece] : [el("wbr"), piece]));
+}
+
 function button(text, onclick, props = {}) {
   return el("button", { type: "button", text, onclick, ...props });
 }

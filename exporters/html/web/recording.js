@@ -113,6 +113,27 @@ class Recording {
     return lib !== "" && name.startsWith(`${lib}+0x`) && /^[0-9a-f]+$/.test(name.slice(lib.length + 3));
   }
 
+  /** Whether a function stands for the smaller call paths, which are joined. */
+  isJoined(func) {
+    return this.joined > 0 && func === this.funcs.name.length - 1;
+  }
+
+  /** Whether a function is a class of objects or a kind of roots, in all frames. */
+  isClass(func) {
+    this.codeFuncs ??= new Set(
+      this.frames.func.filter((_, frame) => {
+        const category = this.frames.category[frame];
+        return category < 0 || !CLASS_CATEGORIES.includes(this.categories[category].name);
+      }),
+    );
+    return !this.codeFuncs.has(func);
+  }
+
+  /** How many threads were recorded, with those that have nothing. */
+  get nThreads() {
+    return this.info.processes.reduce((sum, { threads }) => sum + threads.length, 0);
+  }
+
   /** For each function the first that is such an address of the same library; for others the function. */
   addressGroups() {
     const first = new Map();

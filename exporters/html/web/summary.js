@@ -66,11 +66,21 @@ function cardsOf(recording) {
       .slice(0, 1)
       .map(({ name, value }) => [titled(name), value === null ? "" : threeDigits(value)]),
   );
-  cards.push(["Functions", formatCount(info.functions.total)]);
+  cards.push(["Functions", functionsIn(recording)]);
   cards.push(["Allocated", info.allocations.bytes > 0 ? formatBytes(info.allocations.bytes) : ""]);
   cards.push(["Live at the last heap shot", shots.length > 0 ? formatBytes(shots[shots.length - 1].bytes) : ""]);
   cards.push(["Code objects", info.code_objects > 0 ? formatCount(info.code_objects) : ""]);
   return cards.filter(([, value]) => value !== "");
+}
+
+/** As many as the table of functions has at first; "" of a recording without any. */
+function functionsIn(recording) {
+  if (recording.series.length === 0) {
+    return "";
+  }
+  const rows = functionRows(withoutClasses(mergedTree(recording, 0, null, null)), recording.addressGroups());
+  const functions = rows.filter(({ func }) => !recording.isClass(func));
+  return functions.length > 0 ? formatCount(countOfFunctions(recording, functions)) : "";
 }
 
 /** [what the samples are of, how many there are, the other events that have any] */

@@ -35,14 +35,30 @@ function sortedTable({
   );
 
   const compare = (a, b) => {
-    const [x, y] = [columns[by].value(a), columns[by].value(b)];
-    const order = typeof x === "string" ? x.localeCompare(y) : x - y;
-    return descending ? -order : order;
+    const order = ordered(columns[by], a, b);
+    if (order !== 0) {
+      return descending ? -order : order;
+    }
+    // What is the same there is in the order of the other columns, numbers from large to small.
+    for (const column of columns) {
+      const further = ordered(column, a, b);
+      if (further !== 0) {
+        return column.isText ? further : -further;
+      }
+    }
+    return 0;
   };
 
   const cell = (column, row) => {
     const shown = column.show ? column.show(row) : String(column.value(row));
-    const content = el("td", { class: classOf(column) }, shown);
+    const text = String(column.value(row));
+    const content = el(
+      "td",
+      { class: classOf(column) },
+      column.isText
+        ? el("div", { class: "clamped", title: text }, typeof shown === "string" ? breakable(shown) : shown)
+        : shown,
+    );
     if (column.share) {
       content.classList.add("bar");
       content.style.setProperty("--share", `${(100 * Math.min(1, column.share(row) || 0)).toFixed(2)}%`);
@@ -103,8 +119,13 @@ function sortedTable({
   );
 }
 
+function ordered(column, a, b) {
+  const [x, y] = [column.value(a), column.value(b)];
+  return typeof x === "string" ? x.localeCompare(y) : (Number.isNaN(x) ? -1 : x) - (Number.isNaN(y) ? -1 : y);
+}
+
 function classOf(column) {
-  return (column.isText ? "text" : "number") + (column.isRare ? " rare" : "");
+  return (column.isText ? "text" : "number") + (column.isRare ? " rare" : "") + (column.isNarrow ? " narrow" : "");
 }
 
 /** A column of amounts with their share of the whole as a bar. */

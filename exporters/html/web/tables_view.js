@@ -1,10 +1,46 @@
 // The tables: functions from the tree that is shown, and the sections of `traceferry info`.
 
+const CLASS_CATEGORIES = ["Objects", "Roots"];
+
+/** The tree without the classes of objects: what they have is that of the functions that allocated them. The tree as it
+ * is where there are no functions. */
+function withoutClasses(paths) {
+  const { recording, parent, frame, own } = paths;
+  const isClass = (node) => {
+    const category = frame[node] < 0 ? -1 : recording.frames.category[frame[node]];
+    return category >= 0 && CLASS_CATEGORIES.includes(recording.categories[category].name);
+  };
+  const ofFunctions = own.slice();
+  let nFunctions = 0;
+  let nMoved = 0;
+  for (let node = parent.length - 1; node >= 0; node--) {
+    if (isClass(node) && parent[node] >= 0) {
+      ofFunctions[parent[node]] += ofFunctions[node];
+      ofFunctions[node] = 0;
+      nMoved++;
+    } else if (!isClass(node) && paths.total[node] > 0) {
+      nFunctions++;
+    }
+  }
+  return nFunctions === 0 || nMoved === 0 ? paths : new PathTree(recording, parent, frame, ofFunctions);
+}
+
+/** Each function that has anything, of those without a name one for each library: {func, self, total}. */
+function functionRows(paths, groups) {
+  const { self, total } = paths.byFunction(groups);
+  return Array.from(total, (all, func) => ({ func, self: self[func], total: all })).filter((row) => row.total > 0);
+}
+
+/** How many functions there are among the rows: what joins the smaller call paths is none. */
+function countOfFunctions(recording, rows) {
+  return rows.filter(({ func }) => !recording.isJoined(func)).length;
+}
+
 function functionsView(recording, flame, state) {
-  const { merged, measureIndex, threads, range } = flame;
+  const { measureIndex, threads, range } = flame;
   const { name, unit } = recording.measures[measureIndex];
   const groups = recording.addressGroups();
-  const { self, total } = merged.byFunction(groups);
+  const merged = withoutClasses(flame.merged);
   const inGroup = countsOfGroups(groups, merged.byFunction().total);
   const nameOf = (func) =>
     inGroup[func] > 1 && recording.isAddress(func)
@@ -16,12 +52,9 @@ function functionsView(recording, flame, state) {
   const withCalls = counted >= 0 && name === "time of calls";
   const calls = withCalls ? mergedTree(recording, counted, threads, range).byFunction().self : null;
   const ratios = ratiosOf(recording, groups, threads, range);
-  const rows = [];
-  for (let func = 0; func < self.length; func++) {
-    if (total[func] > 0 || (calls !== null && calls[func] > 0)) {
-      rows.push({ func, self: self[func], total: total[func], calls: calls === null ? 0 : calls[func] });
-    }
-  }
+  const all = functionRows(merged, groups).map((row) => ({ ...row, calls: calls === null ? 0 : calls[row.func] }));
+  const isOfClasses = all.length > 0 && all.every(({ func }) => recording.isClass(func));
+  const rows = all.filter(({ func }) => isOfClasses || !recording.isClass(func));
   const kinds = kindsOfFunctions(recording);
   const columns = [
     { ...amountColumn("Self", (row) => row.self, unit, 0), isRare: true },
@@ -35,15 +68,21 @@ function functionsView(recording, flame, state) {
     })),
     withCalls ? { title: "Calls", value: (row) => row.calls, show: (row) => formatCount(row.calls) } : null,
     textColumn(
-      "Function",
+      isOfClasses ? "Class" : "Function",
       (row) => nameOf(row.func),
       (row) =>
-        button(shortOf(row.func), () => state.go({ tab: "flame", find: searched(row.func) }), {
-          class: "link name",
-          title: `${nameOf(row.func)}\nShow in the flame graph`,
-        }),
+        el(
+          "button",
+          {
+            type: "button",
+            class: "link name",
+            title: `${nameOf(row.func)}\nShow in the flame graph`,
+            onclick: () => state.go({ tab: "flame", find: searched(row.func) }),
+          },
+          el("span", { class: "clamped" }, ...breakable(shortOf(row.func))),
+        ),
     ),
-    textColumn("Kind", (row) => [...(kinds.get(row.func) ?? [])].join(", ")),
+    { ...textColumn("Kind", (row) => [...(kinds.get(row.func) ?? [])].join(", ")), isNarrow: true },
     textColumn(
       "Place",
       (row) => recording.placeOf(row.func) || recording.libOf(row.func),
@@ -58,7 +97,7 @@ function functionsView(recording, flame, state) {
   ].filter((column) => column !== null);
   const sorted = columns.findIndex((column) => column.title === (state.values.sort ?? "Self"));
   return sortedTable({
-    caption: `${plural(rows.length, "function")}, by ${recording.titleOf(recording.measures[measureIndex])}`,
+    caption: `${plural(countOfFunctions(recording, rows), isOfClasses ? "class" : "function", isOfClasses ? "classes" : "functions")}, by ${recording.titleOf(recording.measures[measureIndex])}`,
     columns,
     rows,
     sortBy: Math.max(0, sorted),
@@ -146,19 +185,17 @@ function waitsView(recording) {
 /** The innermost function, and a few of its callers; the rest on demand. */
 function pathElement(names, most = 4) {
   const shown = names.slice(0, most);
-  const text = el("span", { class: "name", text: shown.join(" ‹ ") || "unknown" });
-  if (names.length === shown.length) {
-    return text;
-  }
+  const text = el("span", { class: "name clamped" }, ...breakable(shown.join(" ‹ ") || "unknown"));
   const more = button(
     `‹ ${names.length - shown.length} more`,
     () => {
-      text.textContent = names.join(" ‹ ");
+      text.replaceChildren(...breakable(names.join(" ‹ ")));
+      text.classList.remove("clamped");
       more.remove();
     },
     { class: "link" },
   );
-  return el("span", {}, text, " ", more);
+  return el("div", { class: "stack" }, text, names.length > shown.length ? more : null);
 }
 
 // ---------------------------------------------------------------- events, code

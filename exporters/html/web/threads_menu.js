@@ -18,7 +18,7 @@ class ThreadsMenu {
   show(chosen, measure) {
     this.chosen = chosen;
     this.measure = measure;
-    const n = this.recording.threads.length;
+    const n = this.recording.nThreads;
     this.title.textContent =
       chosen === null
         ? `All ${plural(n, "thread")}`
@@ -66,23 +66,33 @@ class ThreadsMenu {
           .map(row),
       );
     this.list.replaceChildren(
-      el(
-        "div",
-        { class: "row" },
-        button("All", () => this.#go("")),
-        button("Busiest", () => this.#go(sorted[0].id)),
-        sorted.length > 12
-          ? el("input", {
-              type: "search",
-              placeholder: "Filter threads",
-              "aria-label": "Filter threads",
-              oninput: (event) => fill(event.target.value.toLowerCase()),
-            })
-          : null,
-      ),
-      rows,
+      ...[
+        el(
+          "div",
+          { class: "row" },
+          button("All", () => this.#go("")),
+          button("Busiest", () => this.#go(sorted[0].id)),
+          sorted.length > 12
+            ? el("input", {
+                type: "search",
+                placeholder: "Filter threads",
+                "aria-label": "Filter threads",
+                oninput: (event) => fill(event.target.value.toLowerCase()),
+              })
+            : null,
+        ),
+        rows,
+        this.#idle(),
+      ].filter((part) => part !== null),
     );
     fill("");
+  }
+
+  #idle() {
+    const n = this.recording.nThreads - this.recording.threads.length;
+    return n > 0
+      ? el("p", { class: "note", text: `${plural(n, "thread")} more ${n === 1 ? "has" : "have"} nothing.` })
+      : null;
   }
 
   #go(threads) {
