@@ -1,7 +1,7 @@
 """Fuzzes unwinding: call-frame information, registers and stack dumps of any bytes. Run by `make fuzz`.
 
-An input is: a byte that chooses the machine, byte order and section; 8 bytes for each register; 512 bytes of stack; the
-rest is the section. Seeds are programs that the tests' builder makes.
+An input is: a byte that chooses the machine, byte order and section (of DWARF, or SFrame); 8 bytes for each register;
+512 bytes of stack; the rest is the section. Seeds are programs that the tests' builder makes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from common import ROOT, fuzz, imported, in_time, modules_of
 sys.path.insert(0, str(ROOT / "tests"))
 
 from builders.cfi import RIP, EhFrame, Function, Stack, program, saved_where, undefined
+from builders.sframe import FP, MASK, FrameRow, SFrame
 
 BASE = 0x10000
 STACK_SIZE = 512
@@ -34,6 +35,11 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         recorded = known.ljust(8 * 33, b"\0")[: 8 * n_registers]
         yield f"program-{machine}", bytes([machine]) + recorded + dump.ljust(STACK_SIZE, b"\0") + frame.data
     signal = EhFrame().fde(0x1000, 256, undefined(RIP)).fde(0x1200, 256, b"", b"zRS")
+    for version in (1, 2, 3):
+        rows = [FrameRow(0), FrameRow(1, (16, -16)), FrameRow(4, (16, -16), FP)]
+        frames = SFrame(version).function(0x1000, 256, rows).function(0x1200, 64, rows, info=MASK, block=16)
+        frames = frames.function(0x1100, 256, [FrameRow(0, (51, -8, 0, 51, 0))], kind=1) if version == 3 else frames
+        yield f"sframe-{version}", b"\x40" + known + dump.ljust(STACK_SIZE, b"\0") + frames.bytes()
     yield "signal", b"\0" + known + dump.ljust(STACK_SIZE, b"\0") + signal.data
 
 
@@ -43,6 +49,7 @@ def said(data: bytes) -> list[Any]:
     from traceferry.unwinding._unwinder import Unwinder
     from traceferry.unwinding.machine import AARCH64, I386, X86_64, UserStacks
     from traceferry.unwinding.modules import Module, Section
+    from traceferry.unwinding.sframe import debug_frame_of
     from traceferry.unwinding.spaces import AddressSpace
 
     choice = data[0] if data else 0
@@ -51,6 +58,9 @@ def said(data: bytes) -> list[Any]:
     recorded = 8 * machine.n_registers
     head = data[1 : 1 + recorded + STACK_SIZE].ljust(recorded + STACK_SIZE, b"\0")
     section = Section(memoryview(data[1 + recorded + STACK_SIZE :]), 0x8000, is_debug)
+    if choice & 0x40:
+        frames, n_bad = debug_frame_of(section.data, 0x4000, machine, big)
+        section = Section(memoryview(frames), 0, is_debug=True, n_bad=n_bad)
     app = Module("app", machine, big, (section,), entry_point=0x1F00, plt=((0x1F80, 0x1FF0),))
     space = AddressSpace()
     space.map(BASE, BASE + 0x8000, BASE, 0)

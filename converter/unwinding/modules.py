@@ -13,6 +13,7 @@ from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.plt import PLT_SECTIONS
 from traceferry.unwinding._cfi import FrameSection, RuleSets
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine
+from traceferry.unwinding.sframe import debug_frame_of
 
 MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64}
 PAGE = 4096
@@ -23,11 +24,13 @@ JIT_ADDRESS = 1 << 32
 @dataclass(frozen=True)
 class Section:
     """A section of call-frame information. data: its bytes; address: of the first one, as the linker wrote it;
-    is_debug: `.debug_frame`, not `.eh_frame`."""
+    is_debug: `.debug_frame`, not `.eh_frame`; n_bad: functions that are missing in it, since what it was made of has
+    them damaged."""
 
     data: memoryview
     address: int
     is_debug: bool = False
+    n_bad: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Module:
             frames = self.frames_of(section)
             pc, rule, n_bad = frames.rows(rules)
             parts.append(Rows(pc, rule))
-            problems.append(Problems(n_bad, frames.is_cut))
+            problems.append(Problems(n_bad + section.n_bad, frames.is_cut))
         return merged(parts), problems
 
 
@@ -115,6 +118,8 @@ def open_module(binary: Binary, debug: Binary | None = None) -> Module:
         for file in (binary, debug)
         if file is not None and (found := section_of(file, ".debug_frame"))
     ]
+    if not sections and (made := sframe_of(binary, machine)):
+        sections.append(made)
     places = (binary.section_named(name) for name in PLT_SECTIONS)
     plt = tuple((place.address, place.address + place.size) for place in places if place is not None)
     loaded = (s for s in binary.segments if s.type == "PT_LOAD" and s.flags & 1)
@@ -135,6 +140,16 @@ def section_of(binary: Binary, name: str) -> tuple[memoryview, int] | None:
     section = binary.section_named(name)
     content = binary.content(section) if section is not None else memoryview(b"")
     return (content, section.address) if section is not None and len(content) else None
+
+
+def sframe_of(binary: Binary, machine: Machine) -> Section | None:
+    """Returns what `.sframe` tells, as `.debug_frame`; None if there is none. It is less than the other sections have,
+    of the same addresses, and used where they are missing. Raises FormatError."""
+    found = section_of(binary, ".sframe")
+    if found is None:
+        return None
+    data, n_bad = debug_frame_of(*found, machine, not binary.little_endian)
+    return Section(memoryview(data), 0, is_debug=True, n_bad=n_bad)
 
 
 def eh_frame_of(binary: Binary) -> tuple[memoryview, int] | None:

@@ -12,7 +12,7 @@ from traceferry.symbolication.binary import PN_XNUM, Binary
 from traceferry.symbolication.debug_links import DEBUG_LINK
 from traceferry.symbolication.plt import PLT_SECTIONS
 from traceferry.unwinding._cfi import FrameSection
-from traceferry.unwinding.modules import MACHINES, eh_frame_of, section_of
+from traceferry.unwinding.modules import MACHINES, eh_frame_of, section_of, sframe_of
 from traceferry.unwinding.pruned import pruned
 
 # The System V ABI, "Object Files": by the size of a word, what follows e_ident, and a section header.
@@ -93,6 +93,9 @@ def _sections(binary: Binary, order: str, with_frames: bool, used: Array | None)
         if link is not None and len(link[0]) <= MAX_LINK:
             sections.append(_Section(DEBUG_LINK, SHT_PROGBITS, 0, bytes(link[0]), len(link[0])))
     frames = {".eh_frame": eh_frame_of(binary), ".debug_frame": section_of(binary, ".debug_frame")}
+    machine = MACHINES.get(binary.machine)
+    if not any(frames.values()) and machine is not None and (made := sframe_of(binary, machine)):
+        frames[".debug_frame"] = made.data, made.address
     for name, found in frames.items():
         if found is not None and with_frames:
             content = _frames_of(binary, name, *found, used)
