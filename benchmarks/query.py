@@ -8,6 +8,7 @@ needs to start; of the last, wall time. Medians.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -32,10 +33,19 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         sys.exit("at least one round is needed")
+    # As tests do it.
+    if engine := os.environ.get("PERFETTO_TP_BIN"):
+        os.environ["TRACEFERRY_TRACE_PROCESSOR"] = engine
     import pyarrow.parquet  # noqa: F401 - its start is not ours
 
     import traceferry
+    from traceferry.common.errors import UsageError
+    from traceferry.trace_processor.engine import find_engine
 
+    try:
+        find_engine()
+    except UsageError as error:
+        sys.exit(f"not measured: {error}")
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "x.pftrace"
         traceferry.convert(RECORDING, trace)

@@ -45,10 +45,11 @@ def test_our_own_profiles_come_back(path: Path, tmp_path: Path) -> None:
             assert again[key][what] == value, (key, what)
 
 
-def contents(trace: Trace) -> dict[Any, Any]:
-    """What comes back, by thread, and the counters of processes."""
+def contents(trace: Trace, start: int | None = None) -> dict[Any, Any]:
+    """What comes back, by thread, and the counters of processes. start: what times are counted from: the trace's."""
     found: dict[Any, Any] = {}
-    start, cache = trace.start_ts, dict[int, Any]({-1: ()})
+    start = trace.start_ts if start is None else start
+    cache = dict[int, Any]({-1: ()})
     for process, thread in trace.threads:
         data = thread.load(trace)
         inside = data.trace
@@ -97,7 +98,7 @@ def markers(data: Any, start: int, place: Any) -> Counter[Any]:
             continue
         keys = [field.key for field in kind.fields]
         for ts, dur, stack, *fields in zip(*(table[c].tolist() for c in ("ts", "dur", "stack", *keys)), strict=True):
-            shown = tuple((k, v) for k, v in zip(keys, fields, strict=True) if v not in ("", 0))
+            shown = tuple(sorted((k, v) for k, v in zip(keys, fields, strict=True) if v not in ("", 0)))
             found[kind.name, ts - start, dur, place(stack), shown] += 1
     return found
 

@@ -54,7 +54,8 @@ QUESTIONS = {
     "flows": "SELECT count(*) AS n FROM (SELECT slice_out AS id FROM flow UNION SELECT slice_in FROM flow) "
     "JOIN slice USING (id)",
     "samples": "SELECT count(*) AS n FROM stack_sample",
-    "values of counters": "SELECT count(*) AS n FROM counter WHERE abs(value) < 1e308",
+    "values of counters": "SELECT count(*) AS n FROM counter c JOIN counter_track t ON t.id = c.track_id "
+    "WHERE abs(value) < 1e308 AND t.type != 'stack_sample_session_counter'",
     "time of calls": "SELECT sum(dur) AS n FROM slice s JOIN thread_track t ON t.id = s.track_id "
     "WHERE t.type = 'thread_execution' AND dur > 0",
     "scheduling": "SELECT count(*) AS n FROM thread_state s JOIN thread t USING (utid) "
@@ -86,7 +87,7 @@ def amounts_of(trace: Trace) -> Counter[str]:
         found["log"] += len(logs)
         found["slices"] += int((~leaves).sum()) + sum(map(len, data.markers.values())) - len(logs)
         found["flows"] += sum(np.count_nonzero(table["flow"]) for table in (data.arguments, *data.markers.values()))
-        found["samples"] += len(data.samples) + sum(map(len, data.other_samples.values()))
+        found["samples"] += sum(map(len, (data.samples, data.allocations, *data.other_samples.values())))
         enters, ends = pairs(leaves)
         is_ended = data.calls["flags"][ends] & OPEN_AT_END == 0
         found["time of calls"] += int((data.calls["ts"][ends] - data.calls["ts"][enters])[is_ended].sum())

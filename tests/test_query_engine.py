@@ -194,6 +194,15 @@ def test_an_engine_that_is_killed_while_it_answers(found: str, trace: Path) -> N
         killer.join()
 
 
+def test_a_time_limit_ends_what_has_no_end(query: Run, trace: Path) -> None:
+    begin = time.monotonic()
+    said = query(trace, ENDLESS, "--time-limit", "300ms", status=2)
+    assert "the SQL took longer than 0.3 s, and was ended" in said
+    assert time.monotonic() - begin < 20
+    assert query(trace, "SELECT 7 AS n", "--time-limit", "1m") == [{"n": "7"}]
+    assert "'soon' is not a valid duration" in query(trace, "SELECT 1", "--time-limit", "soon", status=2)
+
+
 def test_a_busy_engine_is_not_waited_for(found: str, trace: Path) -> None:
     begin = time.monotonic()
     session = Session(find_engine(), trace)

@@ -264,10 +264,23 @@ def test_sampled_heaps(tmp_path: Path) -> None:
     heap = {"head": content["head"], "samples": []}
     heap["head"]["children"][0]["selfSize"] = 4096
     trace = loaded(tmp_path, heap, "x.heapprofile")
-    assert ({path: n for path, n in only(trace).items() if n}, trace.events[0].unit) == (
-        {"(anonymous):2": 4096},
-        "bytes",
-    )
+    assert {path: n for path, n in only(trace).items() if n} == {"(anonymous):2": 1}
+    ((_, thread),) = trace.threads
+    assert [(event.name, event.unit, event.leader) for event in trace.events] == [
+        ("objects", "samples", -1), ("allocated", "bytes", 0),
+    ]  # fmt: skip
+    assert thread.load(trace).other_samples[1]["weight"].tolist() == [4096]
+
+
+def test_objects_of_sampled_heaps_and_nodes_without_numbers(tmp_path: Path) -> None:
+    frame = {"functionName": "f", "url": "w.js", "lineNumber": 3, "columnNumber": 0}
+    leaf = {"callFrame": frame, "selfSize": 48, "id": 2, "children": []}
+    root = {"callFrame": frame | {"functionName": "(root)", "url": ""}, "selfSize": 0, "id": 1, "children": [leaf]}
+    objects = [{"size": 24, "nodeId": 2, "ordinal": 1}] * 2
+    assert only(loaded(tmp_path, {"head": root, "samples": objects}, "x.heapprofile")) == {"f:4": 2}
+    leaf.pop("id"), root.pop("id")
+    trace = loaded(tmp_path, {"head": root}, "y.heapprofile")
+    assert (only(trace), kinds(trace)) == ({"f:4": 1}, {"times_made"})
 
 
 def test_nodes_that_call_themselves(tmp_path: Path) -> None:

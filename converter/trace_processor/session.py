@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import resources
@@ -49,10 +50,16 @@ class Session:
         The trace.
     packages : sequence of str, default ()
         Folders with SQL modules, each DIR or DIR@NAME.
+    time_limit : float, optional
+        Seconds that all statements may take together, without loading the trace; then UsageError is raised.
     """
 
-    def __init__(self, engine: Engine, path: str | Path, packages: Sequence[str] = ()) -> None:
+    def __init__(
+        self, engine: Engine, path: str | Path, packages: Sequence[str] = (), time_limit: float | None = None
+    ) -> None:
         self._engine, self._path = engine, str(path)
+        self._limit, self._is_late = time_limit, False
+        self._timer: threading.Timer | None = None
         self._said = TemporaryFile()  # noqa: SIM115 - close() closes it
         self._child = subprocess.Popen(
             [engine.path, "server", "stdio", *package_options(packages), self._path],
@@ -69,6 +76,8 @@ class Session:
 
     def close(self) -> None:
         """Ends the engine."""
+        if self._timer is not None:
+            self._timer.cancel()
         for pipe in (self._child.stdin, self._child.stdout):
             assert pipe is not None
             with suppress(OSError):  # the engine has gone before it had read all
@@ -86,6 +95,17 @@ class Session:
 
     def rows(self, sql: str) -> Rows:
         """Runs statements like `query`; the rows of the last one may be more than fit into memory."""
+        if self._limit is not None and self._timer is None:
+            self._answer("SELECT 1")  # comes when the trace is loaded
+            self._timer = threading.Timer(self._limit, self._end_late)
+            self._timer.start()
+        return self._answer(sql)
+
+    def _end_late(self) -> None:
+        self._is_late = True
+        self._child.kill()
+
+    def _answer(self, sql: str) -> Rows:
         stream = messages()["TraceProcessorRpcStream"]()
         request = stream.msg.add()
         request.request = request.TPM_QUERY_STREAMING
@@ -144,8 +164,10 @@ class Session:
             raise self._ended()
         return data
 
-    def _ended(self, why: str = "") -> FormatError:
+    def _ended(self, why: str = "") -> FormatError | UsageError:
         """Returns what to raise after the engine has ended, or said what cannot be understood."""
+        if self._is_late:
+            return UsageError(f"the SQL took longer than {self._limit:g} s, and was ended")
         if not why:
             try:
                 status = self._child.wait(ENDS_WITHIN_S)

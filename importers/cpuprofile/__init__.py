@@ -10,7 +10,7 @@ from traceferry.files.source import Source
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
-NODES, HEAD, SNAPSHOT = "nodes", "head", {"snapshot", "strings"}
+NODES, HEAD, CALL_FRAME, SNAPSHOT = "nodes", "head", "callFrame", {"snapshot", "strings"}
 BESIDE = {"samples", "timeDeltas", "timestamps", "startTime", "endTime"}
 
 
@@ -19,8 +19,12 @@ def sniff(head: memoryview) -> bool:
     refused."""
     if not is_json(head):
         return False
-    members = set(members_seen(head)[0])
-    return (bool({NODES, HEAD} & members) and bool(BESIDE & members)) or members >= SNAPSHOT
+    seen = members_seen(head)[0]
+    members = set(seen)
+    if members >= SNAPSHOT or ({NODES, HEAD} & members and BESIDE & members):
+        return True
+    # The first heap profiles have nothing else.
+    return HEAD in members and CALL_FRAME in members_seen(head, seen[HEAD])[0]
 
 
 class Reading(NamedTuple):

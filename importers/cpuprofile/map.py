@@ -14,7 +14,7 @@ import orjson
 
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
-from traceferry.files.json_text import JsonText
+from traceferry.files.json_text import JsonText, Range
 from traceferry.files.source import Source
 from traceferry.importers.cpuprofile.nodes import HIT_COUNT, MOST, SELF_SIZE, Nodes, whole
 from traceferry.model import Array, Clock, Event, Input, ThreadData, TraceBuilder
@@ -38,31 +38,42 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     nodes = Nodes(text, members["nodes"]) if "nodes" in members else _nested(said.get("head"), source)
     if not len(nodes):
         raise FormatError("the profile has no nodes", 0, path=source.path)
-    columns = [whole(text.numbers(members[key]) if key in members else NO_NUMBERS) for key in COLUMNS]
     of = Input(source.name, "cpuprofile", "", "V8")
-    if len(columns[0]) and not nodes.has(SELF_SIZE):
+    columns = [
+        whole(text.numbers(members[key]) if key in members and not nodes.has(SELF_SIZE) else NO_NUMBERS)
+        for key in COLUMNS
+    ]
+    if len(columns[0]):
         profile = StackProfile(trace, of, Clock("monotonic"))
         data, end = _samples(profile, nodes, said, *columns)
     else:
         profile = StackProfile(trace, of)
-        data, end = _amounts(profile, nodes)
+        data, end = _amounts(profile, nodes, text.rows(members.get("samples", Range(0, 0)), "nodeId").numbers[:, 0])
     ts = next((table["ts"] for table in (data.samples, *data.other_samples.values()) if len(table)), NO_NUMBERS)
     process = profile.process(0, source.name, None, int(ts[0]) if len(ts) else end, end)
     profile.add_thread(process, _text(said.get("title")) or "V8", None, data, len(ts))
     trace.report.note("bad_rows", nodes.n_bad, where=f"{source.path} nodes", detail="nodes or samples")
 
 
-def _amounts(profile: StackProfile, nodes: Nodes) -> tuple[ThreadData, int]:
-    """Returns (what each node says that it took, without a time; the end)."""
-    is_heap = nodes.has(SELF_SIZE)
+def _amounts(profile: StackProfile, nodes: Nodes, sampled: Array) -> tuple[ThreadData, int]:
+    """Returns (what each node says that it took, without a time; the end). sampled: float64, the node of each sampled
+    object of a heap."""
     nodes.add_stacks(profile)
+    if nodes.has(SELF_SIZE):
+        row = nodes.rows_of(whole(sampled, -1))
+        size = np.maximum(nodes.column(SELF_SIZE), 0)
+        # Without the objects, those of a node are one.
+        n_objects = np.bincount(row[row >= 0], minlength=len(nodes)) if len(row) else (size > 0).astype(np.int64)
+        objects = profile.add_event(Event("objects", "samples"))
+        amounts = {objects: n_objects, profile.add_event(Event("allocated", "bytes", leader=objects)): size}
+    else:
+        amounts = {profile.add_event(Event("samples", "samples")): np.maximum(nodes.column(HIT_COUNT), 0)}
     stack = nodes.stack[:-1]
     order = np.argsort(StackTable(profile.trace).places()[stack], kind="stable")
-    amount = np.maximum(nodes.column(SELF_SIZE if is_heap else HIT_COUNT), 0)[order]
-    ts, end = spread(amount, 0)
-    event = profile.add_event(Event("allocated", "bytes") if is_heap else Event("samples", "samples"))
+    amounts = {event: amount[order] for event, amount in amounts.items()}
+    ts, end = spread(next(iter(amounts.values())), 0)
     profile.trace.report.note("times_made", len(ts), where=profile.path)
-    return samples_of(profile.trace.events, ts, stack[order], {event: amount}), end
+    return samples_of(profile.trace.events, ts, stack[order], amounts), end
 
 
 def _samples(
@@ -86,13 +97,16 @@ def _samples(
 
 
 def _nested(head: Any, source: Source) -> Nodes:
-    """Returns nodes that are within each other, as a list with the numbers of those below them. The oldest files have
-    what is called in the node itself, and count from 1."""
-    found = [head] if isinstance(head, dict) else []
+    """Returns nodes that are within each other, as a list with the numbers of those below them, which the first heap
+    profiles do not have. The oldest files have what is called in the node itself, and count from 1."""
+    found: list[dict[str, Any]] = [head] if isinstance(head, dict) else []
     for node in found:
-        children = [child for child in _list(node.get("children")) if isinstance(child, dict)]
-        found += children
-        node["children"] = [child.get("id") for child in children]
+        found += (child for child in _list(node.get("children")) if isinstance(child, dict))
+    if not all("id" in node for node in found):
+        for number, node in enumerate(found):
+            node["id"] = number
+    for node in found:
+        node["children"] = [child["id"] for child in _list(node.get("children")) if isinstance(child, dict)]
         if not isinstance(node.get("callFrame"), dict):
             node["callFrame"] = node | {key: _us(node.get(key)) - 1 for key in ("lineNumber", "columnNumber")}
             del node["callFrame"]["children"]

@@ -23,6 +23,7 @@ from traceferry.importers.perfetto.slices import (
 from traceferry.importers.perfetto.stacks import add_stacks
 from traceferry.importers.perfetto.states import LOG, read_logs, read_states
 from traceferry.model import (
+    ALLOCATIONS,
     COUNTER_VALUES,
     PREEMPTED,
     RUNNABLE,
@@ -53,9 +54,11 @@ CLOCKS: dict[int, ClockKind] = {REALTIME: "realtime", MONOTONIC: "monotonic", MO
 # The number of what belongs to no thread, which no thread has; further places have smaller ones.
 NOBODY = -1
 TRACE_NAME, CPUS_NAME, GPUS_NAME = "Trace", "CPUs", "GPUs"
-UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes"}
+UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes", "samples": "samples"}
 # Sessions of our own traces that are views of sizes; samples that are of no thread.
 OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
+# That of our allocations, and what stands for its event.
+OWN_ALLOCATIONS, ALLOCATED = "allocations", -1
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
 
@@ -79,6 +82,8 @@ class _Mapping:
         self.processes: dict[int, Process] = {}
         self.members: dict[int, Thread] = {}
         self.main: dict[int, int] = {}
+        # Threads of which the trace says nothing but, perhaps, what they did.
+        self.unsaid: list[tuple[Process, int]] = []
         # What belongs to no thread, by (process, number).
         self.places = {(TRACE_NAME, 0): NOBODY}
         self.outside: dict[str, Process] = {}
@@ -145,6 +150,8 @@ class _Mapping:
             self.members[utid] = thread
             if is_main == 1 or upid not in self.main:
                 self.main[upid] = utid
+            if not name and start < 0 and end < 0:
+                self.unsaid.append((process, utid))
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
         begin = self.start if start < 0 else min(max(start + self.offset_ns, self.start), self.end)
@@ -174,8 +181,8 @@ class _Mapping:
                 is_call_track[number], owner_of[number] = is_call and utid_of[number] >= 0, utid_of[number]
         is_call = is_call_track[slices.track] & (slices.end > slices.ts)
         marked = {one: titles.get(one, ("", "")) for one in np.unique(slices.track[~is_call]).tolist()}
-        self.calls = Calls(self.trace, slices, np.flatnonzero(is_call), self.arguments, self.flows)
-        self.kinds = Kinds(slices, self.arguments, marked)
+        self.calls = Calls(self.trace, slices, np.flatnonzero(is_call), self.arguments, self.flows, self.is_ours)
+        self.kinds = Kinds(slices, self.arguments, marked, self.is_ours)
         for utid, rows in rows_by_key(owner_of[slices.track]).items():
             loader = self.loaders.get(utid, self.loaders[NOBODY])
             loader.call_rows, loader.marker_rows = rows[is_call[rows]], rows[~is_call[rows]]
@@ -222,7 +229,12 @@ class _Mapping:
             for number, name, unit in zip(ids, sources, units, strict=True)
             if self.is_ours and name.startswith(OWN_VIEW) and unit == "bytes"
         }
-        rows = self._events(session, [number for number in ids if number not in views], sources, units)
+        is_allocation = (OWN_ALLOCATIONS, "bytes")
+        allocations = {
+            number for number, *of in zip(ids, sources, units, strict=True) if self.is_ours and (*of,) == is_allocation
+        }
+        others = [number for number in ids if number not in views and number not in allocations]
+        rows = self._events(session, others, sources, units)
         callsite = answer["callsite"].numbers(-1)
         stack = self.stacks[np.where((callsite >= 0) & (callsite < len(self.stacks)), callsite, -1)]
         columns = {
@@ -230,19 +242,34 @@ class _Mapping:
             "stack": stack,
             "weight": np.clip(weight, 0, 2.0**62).astype(np.int64),
             "cpu": _cpus(cpu),
+            "cpu_ns": np.clip(np.nan_to_num(answer["cpu_ns"].reals(), nan=-1), -1, 2.0**62).astype(np.int64),
         }
         for number, name in views.items():
             for one, mine in rows_by_key(np.where(session == number, upid, NO_SESSION)).items():
                 if one != NO_SESSION:
-                    view = Table(SAMPLES, {key: column[mine] for key, column in columns.items() if key != "cpu"})
+                    view = Table(SAMPLES, {key: column[mine] for key, column in columns.items() if "cpu" not in key})
                     self._process(one).threads.append(view_of(name, "bytes", view, self._process(one)))
         owner = np.where(np.isin(session, list(views)), NO_SESSION, owner)
-        event = np.array([rows.get(number, 0) for number in session.tolist()], np.int64)
+        event = np.array(
+            [ALLOCATED if number in allocations else rows.get(number, 0) for number in session.tolist()], np.int64
+        )
         for thread, mine in rows_by_key(owner).items():
             if thread == NO_SESSION:
                 continue
             for row, part in rows_by_key(event[mine]).items():
-                self.loaders[thread].samples[row] = {name: column[mine[part]] for name, column in columns.items()}
+                found = {name: column[mine[part]] for name, column in columns.items()}
+                if row == ALLOCATED:
+                    self.loaders[thread].allocations = self._allocated(found)
+                else:
+                    self.loaders[thread].samples[row] = found
+
+    def _allocated(self, samples: dict[str, Array]) -> Table:
+        """Returns ALLOCATIONS of samples that weigh them: the leaf of each stack is the object's class."""
+        trace = self.trace
+        has_stack = samples["stack"] >= 0
+        ts, stack, size = (samples[name][has_stack] for name in ("ts", "stack", "weight"))
+        class_name = trace.funcs["name"][trace.frames["func"][trace.stacks["frame"][stack]]]
+        return Table(ALLOCATIONS, {"ts": ts, "size": size, "class_name": class_name, "stack": stack})
 
     def _events(self, session: Array, ids: list[int], sources: list[str], units: list[str]) -> dict[int, int]:
         """Returns the event of each session; clocks come first, then what has most samples, time off the processors
@@ -305,6 +332,13 @@ class _Mapping:
         for process in self.processes.values():
             process.start_ts = min([process.start_ts, *(thread.start_ts for thread in process.threads)])
             process.end_ts = max([process.end_ts, *(thread.end_ts for thread in process.threads)])
+        for process, utid in self.unsaid:
+            # The engine makes a main thread for each process.
+            if not self.loaders[utid].n_records and len(process.threads) > 1:
+                process.threads.remove(self.members[utid])
+        for process in self.processes.values():
+            if process.threads and not any(thread.is_main for thread in process.threads):
+                process.threads[0].is_main = True
         self.trace.processes += [*self.processes.values(), *self.outside.values()]
 
     def _add_counters(self) -> None:
@@ -321,8 +355,10 @@ class _Mapping:
             whose = f"{self.members[utid].name}: " if utid in self.members else f"CPU {cpu}: " if cpu >= 0 else ""
             if process is None:
                 process = self._outside(CPUS_NAME if cpu >= 0 else TRACE_NAME)
-            at = np.clip(ts[rows] + self.offset_ns, self.start, self.end)
-            values = Table(COUNTER_VALUES, {"ts": at, "value": value[rows]})
+            at, amount = np.clip(ts[rows] + self.offset_ns, self.start, self.end), value[rows]
+            if self.is_ours and unit == "s":
+                unit, amount = "ns", np.rint(amount * 1e9)
+            values = Table(COUNTER_VALUES, {"ts": at, "value": amount})
             process.counters.append(
                 Counter(encodable(whose + name), encodable(unit) or "count", encodable(doc), values)
             )
@@ -366,12 +402,13 @@ class _Loader:
         self.call_rows = self.marker_rows = np.zeros(0, np.int64)
         self.samples: dict[int, dict[str, Array]] = {}
         self.scheduling: dict[str, Array] = {}
+        self.allocations = Table(ALLOCATIONS)
         self.states, self.logs = Table(STATES), Table(LOG.spec)
 
     @property
     def n_records(self) -> int:
         n_samples = sum(len(columns["ts"]) for columns in self.samples.values())
-        n_others = len(self.scheduling.get("ts", ())) + len(self.states) + len(self.logs)
+        n_others = len(self.scheduling.get("ts", ())) + sum(map(len, (self.allocations, self.states, self.logs)))
         return len(self.call_rows) + len(self.marker_rows) + n_samples + n_others
 
     def span(self) -> tuple[int, int]:
@@ -380,6 +417,7 @@ class _Loader:
         slices, rows = mapping.slices, np.concatenate((self.call_rows, self.marker_rows))
         times = [slices.ts[rows], slices.end[rows], *(columns["ts"] for columns in self.samples.values())]
         times += [
+            self.allocations["ts"],
             self.states["ts"],
             self.logs["ts"],
             *(column for column in [self.scheduling.get("ts")] if column is not None),
@@ -398,6 +436,7 @@ class _Loader:
             samples=samples.pop(0, Table(SAMPLES)),
             other_samples=samples,
             scheduling=Table(SCHEDULING, self.scheduling) if self.scheduling else Table(SCHEDULING),
+            allocations=Table(ALLOCATIONS, dict(self.allocations.columns)),
             states=Table(STATES, {column.name: self.states[column.name] for column in STATES.columns}),
             markers=mapping.kinds.tables(self.marker_rows, mapping.flows, mapping.stack_of_slice),
         )

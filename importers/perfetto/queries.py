@@ -20,14 +20,15 @@ COUNTER_TRACKS = """
 SELECT t.id AS id, t.name AS name, t.unit AS unit, t.description AS description, p.upid AS upid, h.utid AS utid,
   c.cpu AS cpu
 FROM counter_track t LEFT JOIN process_counter_track p ON p.id = t.id LEFT JOIN thread_counter_track h ON h.id = t.id
-LEFT JOIN cpu_counter_track c ON c.id = t.id WHERE t.id IN (SELECT track_id FROM counter) ORDER BY t.id"""
+LEFT JOIN cpu_counter_track c ON c.id = t.id
+WHERE t.id IN (SELECT track_id FROM counter) AND t.type != 'stack_sample_session_counter' ORDER BY t.id"""
 COUNTERS = "SELECT track_id, ts, value FROM counter ORDER BY track_id, ts, id"
 STATES = """
 SELECT utid, ts, dur, cpu, state, waker_utid FROM thread_state WHERE utid != 0 AND ts IS NOT NULL ORDER BY utid, ts"""
 SESSIONS = "SELECT id, source, timebase_unit FROM stack_sample_session ORDER BY id"
 SAMPLES = """
 SELECT s.ts AS ts, x.utid AS utid, x.upid AS upid, e.ucpu AS cpu, s.callsite_id AS callsite, s.session_id AS session,
-  c.value AS weight
+  c.value AS weight, n.value AS cpu_ns
 FROM stack_sample s
 LEFT JOIN stack_sample_task_context x ON x.id = s.task_context_id
 LEFT JOIN stack_sample_execution_context e ON e.id = s.execution_context_id
@@ -35,6 +36,11 @@ LEFT JOIN (
   SELECT c.stack_sample_id AS sample, c.value AS value FROM stack_sample_counter c
   JOIN stack_sample_counter_track t ON t.id = c.track_id WHERE t.is_timebase
 ) c ON c.sample = s.id
+LEFT JOIN (
+  SELECT c.stack_sample_id AS sample, c.value AS value FROM stack_sample_counter c
+  JOIN stack_sample_counter_track t ON t.id = c.track_id
+  WHERE NOT t.is_timebase AND t.name = 'CPU time, ns' AND t.unit = 'ns'
+) n ON n.sample = s.id
 ORDER BY s.ts, s.id"""
 CALLSITES = "SELECT id, parent_id, frame_id FROM stack_profile_callsite ORDER BY depth, id"
 FRAMES = """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter as Counting
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +17,12 @@ from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import (
     ARGUMENTS,
     CALLS,
+    ENTRY_LOST,
+    FIELD_DTYPES,
     LEAVE,
     OPEN_AT_END,
+    OPEN_AT_START,
+    UNWOUND,
     Array,
     FieldFormat,
     MarkerField,
@@ -33,10 +39,13 @@ UNNAMED = "(unnamed)"
 SLICES, INSTANT = "Slices", "Instant"
 # Fields of one type of markers, and types by the names of their tracks; what is more goes together.
 MOST_FIELDS, MOST_TYPES = 64, 200
-REST = "more"
+NAME, REST = "name", "more"
+# Stands for the name of a slice among the keys of its arguments.
+SLICE_NAME = "\0"
 # What trace_processor nests, and some more.
 MAX_DEPTH = 4096
-RESERVED = frozenset({"ts", "dur", "stack", "flow", "name", "type", "category", REST})
+COLUMNS = frozenset({"ts", "dur", "stack", "flow"})
+RESERVED = COLUMNS | {NAME, "type", "category", REST}
 Values = dict[str, Any]
 Place = tuple[str, int]  # source, line
 NOWHERE: Place = ("", 0)
@@ -140,17 +149,28 @@ def flows_by_slice(tables: Tables) -> dict[int, int]:
 # ---------------------------------------------------------------- calls
 
 
-Argument = tuple[int, int, int, int]  # bits of the number; rows of strings: key, text, format
+Argument = tuple[int, int, int, int, int]  # position; bits of the number; rows of strings: key, text, format
+# What our own exporter calls arguments that have a position only, and says of functions without a name.
+BY_POSITION = re.compile(r"arg(\d{1,4})")
+FUNCTION_ID = "function_id"
+# What it notes of a call: flags of its enter, of its leave.
+ENTER_NOTES = {"open_at_start": OPEN_AT_START, "entry_lost": ENTRY_LOST}
+LEAVE_NOTES = {"unwound": UNWOUND, "open_at_end": OPEN_AT_END}
+OWN_KEYS = frozenset({FUNCTION_ID, *ENTER_NOTES, *LEAVE_NOTES})
+COLOR = "correlation_id"
+# What it adds to the keys of fields.
+OWN_UNITS: dict[str, FieldFormat] = {"_bytes": "bytes", "_ns": "duration"}
 
 
 class Calls:
     """The calls of all threads; what they refer to is added to the trace at once."""
 
     def __init__(
-        self, trace: TraceBuilder, slices: Slices, rows: Array, arguments: dict[int, Values], flows: dict[int, int]
-    ) -> None:
-        """rows: the slices that are calls; arguments, flows: of slices, as above."""
-        self._trace, self._slices, self._flows = trace, slices, flows
+        self, trace: TraceBuilder, slices: Slices, rows: Array, arguments: dict[int, Values], flows: dict[int, int],
+        is_ours: bool,
+    ) -> None:  # fmt: skip
+        """rows: the slices that are calls; arguments, flows: of slices, as above; is_ours: whether we wrote them."""
+        self._trace, self._slices, self._flows, self._is_ours = trace, slices, flows, is_ours
         self._frame = np.full(len(slices.ts), -1, np.int32)
         places, place_of_row = _places(slices.arg_set[rows], arguments)
         n, n_places = len(slices.texts), len(places)
@@ -163,12 +183,9 @@ class Calls:
             for one in distinct.tolist()
         ]
         self._frame[rows] = np.array(made, np.int32)[nth] if made else -1
+        self._said = arguments
         used = np.unique(slices.arg_set[rows]).tolist()
-        self._arguments = {
-            number: [self._argument(key, value) for key, value in arguments[number].items() if key not in LOCATION]
-            for number in used
-            if number in arguments
-        }
+        self._arguments = {number: self._set(arguments[number]) for number in used if number in arguments}
 
     def tables(self, rows: Array) -> tuple[Table, Table]:
         """Returns the calls and their arguments. rows: slices of one thread, each longer than nothing, nested."""
@@ -182,6 +199,8 @@ class Calls:
         order = np.lexsort((depth, ~is_leave, ts))
         self._check_nesting(np.tile(rows, 2)[order], is_leave[order])
         flags = np.concatenate((np.zeros(n, np.uint8), np.where(slices.is_open[rows], LEAVE | OPEN_AT_END, LEAVE)))
+        if self._is_ours:
+            flags |= np.concatenate([self._noted(rows, notes) for notes in (ENTER_NOTES, LEAVE_NOTES)])
         frame = np.tile(self._frame[rows], 2)[order]
         calls = {"ts": ts[order], "frame": frame, "flags": flags[order].astype(np.uint8)}
         entered = np.empty(2 * n, np.int64)
@@ -215,7 +234,7 @@ class Calls:
         facts = zip(*(column[chosen].tolist() for column in (entered, of_row, id_of_row)), strict=True)
         for call, arg_set, number in facts:
             flow, values = self._flows.get(number, 0), self._arguments.get(arg_set, [])
-            found += [(call, position, *value, 0 if position else flow) for position, value in enumerate(values)]
+            found += [(call, *value, 0 if nth else flow) for nth, value in enumerate(values)]
             if flow and not values:
                 found.append((call, -1, 0, -1, -1, -1, flow))
         if not found:
@@ -224,13 +243,27 @@ class Calls:
         columns = zip(names, zip(*found, strict=True), strict=True)
         return Table(ARGUMENTS, {name: np.array(column, ARGUMENTS[name].numpy_dtype) for name, column in columns})
 
-    def _argument(self, key: str, value: Any) -> Argument:
+    def _noted(self, rows: Array, notes: dict[str, int]) -> Array:
+        """Returns int64: the flags that the arguments of slices note."""
+        sets, nth = np.unique(self._slices.arg_set[rows], return_inverse=True)
+        of_sets = (self._said.get(number, {}) for number in sets.tolist())
+        return np.array([sum(flag for key, flag in notes.items() if key in said) for said in of_sets], np.int64)[nth]
+
+    def _set(self, values: Values) -> list[Argument]:
+        left_out = LOCATION | OWN_KEYS if self._is_ours else LOCATION
+        kept = [(key, value) for key, value in values.items() if key not in left_out]
+        return [self._argument(position, key, value) for position, (key, value) in enumerate(kept)]
+
+    def _argument(self, position: int, key: str, value: Any) -> Argument:
         intern = self._trace.strings.intern
+        of_ours = BY_POSITION.fullmatch(key) if self._is_ours else None
+        if isinstance(value, int) and of_ours:
+            return int(of_ours[1]), value & (1 << 64) - 1, -1, -1, -1
         if isinstance(value, int):
-            return value & (1 << 64) - 1, intern(key), -1, intern("integer")
+            return position, value & (1 << 64) - 1, intern(key), -1, intern("integer")
         if isinstance(value, float):
-            return int(np.float64(value).view(np.uint64)), intern(key), -1, intern("decimal")
-        return 0, intern(key), intern(_text(value)), intern("text" if isinstance(value, str) else "json")
+            return position, int(np.float64(value).view(np.uint64)), intern(key), -1, intern("decimal")
+        return position, 0, intern(key), intern(_text(value)), intern("text" if isinstance(value, str) else "json")
 
 
 def _places(arg_set: Array, arguments: dict[int, Values]) -> tuple[list[Place], Array]:
@@ -253,32 +286,64 @@ def _places(arg_set: Array, arguments: dict[int, Values]) -> tuple[list[Place], 
 class Kinds:
     """The types of markers: one for each name of a track, or of more than MOST_TYPES names, for each kind of track."""
 
-    def __init__(self, slices: Slices, arguments: dict[int, Values], titles: dict[int, tuple[str, str]]) -> None:
-        """titles: the name and the type of each track with markers."""
-        self._slices, self._arguments = slices, arguments
+    def __init__(
+        self, slices: Slices, arguments: dict[int, Values], titles: dict[int, tuple[str, str]], is_ours: bool
+    ) -> None:
+        """titles: the name and the type of each track with markers; is_ours: whether we wrote them."""
+        self._slices, self._arguments, self._is_ours = slices, arguments, is_ours
         names = {name for name, _ in titles.values()}
         nth = 0 if len(names) <= MOST_TYPES else 1
         self.title = {track: encodable(title[nth] or title[0]) for track, title in titles.items()}
-        sets: dict[str, Counting[int]] = defaultdict(Counting)
+        sets: dict[str, Counting[tuple[int, int, int]]] = defaultdict(Counting)
         wanted = np.flatnonzero(np.isin(slices.track, np.array(list(titles), np.int64)))
-        for track, arg_set in zip(slices.track[wanted].tolist(), slices.arg_set[wanted].tolist(), strict=True):
-            sets[self.title[track]][arg_set] += 1
+        columns = (slices.track, slices.arg_set, slices.name, slices.category)
+        for track, *said in zip(*(column[wanted].tolist() for column in columns), strict=True):
+            sets[self.title[track]][tuple(said)] += 1
+        # By types: the argument of each field.
+        self._keys: dict[str, list[str]] = {}
         self.types = {title: self._type(title, used) for title, used in sets.items()}
 
-    def _type(self, title: str, used: Counting[int]) -> MarkerType:
+    def _type(self, title: str, used: Counting[tuple[int, int, int]]) -> MarkerType:
+        """used: how often there are (arguments, name, category)."""
         held: dict[str, list[Any]] = defaultdict(list)
         counts: Counting[str] = Counting()
-        for arg_set, n in used.items():
+        for (arg_set, *_), n in used.items():
             for key, value in self._arguments.get(arg_set, {}).items():
-                held[key].append(value)
-                counts[key] += n
-        keys = [key for key, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
-        fields = [MarkerField("name", "Name", "text")]
-        fields += [MarkerField(_key(key), key, _format(held[key]), optional=True) for key in keys[:MOST_FIELDS]]
-        fields += [MarkerField(REST, "More", "json", optional=True)] if len(keys) > MOST_FIELDS else []
+                if key != COLOR or not self._is_ours:
+                    held[key].append(value)
+                    counts[key] += n
+        ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])) if not self._is_ours else counts.items()
+        keys = [key for key, _ in ordered]
+        found, category = self._said_by_ours(title, used, keys) if self._is_ours else (SLICE_NAME, SLICES)
+        fields = {SLICE_NAME: MarkerField(NAME, "Name", "text")} if found == SLICE_NAME else {}
+        fields |= {key: self._field(key, held[key]) for key in keys[:MOST_FIELDS]}
+        if len(keys) > MOST_FIELDS:
+            fields[REST] = MarkerField(REST, "More", "json", optional=True)
+        self._keys[title] = list(fields)
+        named_by = fields[found].key if found else ""
+        label, shown = (f"{{{named_by}}}", (named_by,)) if named_by else (title, ())
         return MarkerType(
-            title, "Slices of a track", tuple(fields), "{name}", ("name",), SLICES, named_by="name", color="blue"
+            title, "Slices of a track", tuple(fields.values()), label, shown, category, named_by=named_by, color="blue"
         )
+
+    def _field(self, key: str, values: list[Any]) -> MarkerField:
+        of = _format(values)
+        suffix = next((end for end in OWN_UNITS if self._is_ours and of == "integer" and key.endswith(end)), "")
+        shown = key.removesuffix(suffix)
+        key = _key(shown, COLUMNS) if self._is_ours else _key(shown)
+        return MarkerField(key, shown, OWN_UNITS[suffix] if suffix else of, optional=True)
+
+    def _said_by_ours(self, title: str, used: Iterable[tuple[int, int, int]], keys: list[str]) -> tuple[str, str]:
+        """Returns (the argument that names the markers, SLICE_NAME: none, "": the type does; their category). Our
+        exporter gives each slice a name, which may be one of the marker's fields, and a category."""
+        texts = self._slices.texts
+        names = [(texts[name], self._arguments.get(arg_set, {})) for arg_set, name, _ in used]
+        categories = {texts[category] for *_, category in used}
+        category = encodable(categories.pop().split(",")[0]) if len(categories) == 1 else SLICES
+        if all(name == title for name, _ in names):
+            return "", category or SLICES
+        found = next((key for key in keys if all(values.get(key, title) == name for name, values in names)), SLICE_NAME)
+        return found, category or SLICES
 
     def tables(self, rows: Array, flows: dict[int, int], stacks: dict[int, int]) -> dict[MarkerType, Table]:
         """Returns the markers of a thread. rows: its slices that are none of its calls; flows, stacks: of slices."""
@@ -297,20 +362,20 @@ class Kinds:
             "stack": np.array([stacks.get(number, -1) for number in slices.id[rows].tolist()], np.int32),
             "flow": np.array([flows.get(number, 0) for number in slices.id[rows].tolist()], np.int64),
         }  # fmt: skip
-        labels = [field.label for field in kind.fields]
-        for nth, one in enumerate(kind.fields):
-            if one.key == "name":
+        keys = self._keys[kind.name]
+        for key, one in zip(keys, kind.fields, strict=True):
+            if key == SLICE_NAME:
                 found: list[Any] = [encodable(slices.texts[one]) for one in slices.name[rows].tolist()]
-            elif one.key == REST:
-                found = [_text({k: v for k, v in each.items() if k not in labels} or "") for each in values]
+            elif key == REST:
+                found = [_text({k: v for k, v in each.items() if k not in keys} or "") for each in values]
             else:
-                found = [each.get(labels[nth]) for each in values]
+                found = [each.get(key) for each in values]
             columns[one.key] = _column(found, one.format)
         return Table(kind.spec, columns)
 
 
-def _key(key: str) -> str:
-    return f"_{key}" if key in RESERVED else key
+def _key(key: str, reserved: frozenset[str] = RESERVED) -> str:
+    return f"_{key}" if key in reserved else key
 
 
 def _format(values: list[Any]) -> FieldFormat:
@@ -323,8 +388,8 @@ def _format(values: list[Any]) -> FieldFormat:
 
 
 def _column(values: list[Any], of: FieldFormat) -> Array:
-    if of in ("integer", "decimal"):
-        return np.array([value or 0 for value in values], np.int64 if of == "integer" else np.float64)
+    if of not in ("text", "json"):
+        return np.array([value or 0 for value in values], FIELD_DTYPES[of])
     column = np.empty(len(values), object)
     column[:] = ["" if value is None else _text(value) for value in values]
     return column

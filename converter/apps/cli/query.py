@@ -56,6 +56,9 @@ def add_to(query: CommandParser) -> None:
     query.output.add_argument("--csv", action="store_true", help="print CSV, also on a terminal")
     query.output.add_argument("--json", action="store_true", help="print the rows of all statements as JSON")
     query.rare.add_argument(
+        "--time-limit", metavar="DUR", help="end with an error if the SQL takes longer: 30s"
+    )
+    query.rare.add_argument(
         "--package", action="append", default=[], metavar="DIR[@NAME]", help="a folder with SQL modules to INCLUDE"
     )
     query.rare.add_argument(
@@ -67,6 +70,7 @@ def add_to(query: CommandParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from traceferry.apps.cli import query_rows
+    from traceferry.common.units import parse_duration
     from traceferry.trace_processor.engine import find_engine
     from traceferry.trace_processor.file_access import refuse_file_access, refuse_files_of
     from traceferry.trace_processor.protocol import messages
@@ -76,13 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_file_access(sql or "")
     for package in arguments.package:
         refuse_files_of(package)
+    limit = parse_duration(arguments.time_limit) / 1e9 if arguments.time_limit else None
     write = query_rows.writer_for(arguments.output, as_json=arguments.json, as_csv=arguments.csv)
     engine = find_engine(arguments.trace_processor, arguments.download)
     messages()  # refuses where its packages are not installed, before anything is converted
     with _trace_of(arguments) as path:
         if sql is None:
             return _open_shell(engine, path, arguments.package)
-        with Session(engine, path, arguments.package) as session:
+        with Session(engine, path, arguments.package, limit) as session:
             results = _results(session, sql, each=write.takes_all)
     write(results)
     return options.DONE
