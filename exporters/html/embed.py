@@ -14,7 +14,7 @@ from traceferry.files.output import Output
 from traceferry.model import TraceBuilder
 
 LEVEL = 6
-# Of what fills most of a page, with ISA-L: in a tenth of the time of zlib, 5 % more bytes of samples, 25 % more of calls.
+# Of what fills most of a page, with ISA-L: a tenth of the time of zlib, 5 % more bytes of samples, 25 % more of calls.
 FAST_LEVEL = 3
 # The printable characters without those that mean something to HTML: two of them are 13 bits, the high ones first.
 # web/bytes.js decodes them.
