@@ -212,7 +212,7 @@ def test_hostile_file_names_and_inputs_are_only_names(job: object) -> None:
         found = job(files, **given, output="out $(touch pwned)")
         assert found.status == status, found.log
         assert not list(found.folder.rglob("pwned"))
-    assert found.verdict == "same"
+    assert found.verdict == "identical"
     assert found.outputs["compare"]["html"] == "out $(touch pwned)/comparison.html"
 
 

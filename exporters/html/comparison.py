@@ -54,8 +54,9 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
     return {
         "made_by": f"traceferry {version('traceferry')}",
         "model": " ".join([figures.samples_model(comparison), *(f"Note: {note}." for note in comparison.notes)]),
-        **{key: found[key] for key in ("verdict", "base", "new", "tiers", "sample_ns")},
+        **{key: found[key] for key in ("verdict", "headline", "base", "new", "tiers", "sample_ns")},
         "tables": tables,
+        "graph": _graph(comparison, tree),
         "joined": tree.n_joined,
         "frames": {
             "name": [frame[0][:LONGEST_NAME] for frame in tree.frames],
@@ -66,6 +67,20 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
         "nodes": {"parent": tree.parent.tolist(), "frame": tree.frame.tolist()},
         "measured": [_measured(measured) for measured in tree.measured],
     }
+
+
+def _graph(comparison: Comparison, tree: DiffTree) -> str:
+    """Returns the change of the graph's first weight as a whole, which is not that of the recordings where runs were
+    brought to one level; "" without a graph."""
+    if not tree.measured:
+        return ""
+    first = tree.measured[0]
+    shown = [each for each in tree.measured if (each.name, each.unit) == (first.name, first.unit)]
+    sides = [each.base for each in shown], [each.new for each in shown]
+    base, new = (float(sum(column.sum() for column in side)) for side in sides)
+    table = next((table for table in comparison.tables if table.name == "self"), None)
+    level = f", {figures.level(table, comparison)}" if table is not None else ""
+    return f"{figures.percent(new / base - 1)} of {first.name}{level}" if base > 0 else ""
 
 
 def _short_forms(names: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
 from traceferry.analysis.compare.gate import Outcome
+from traceferry.analysis.compare.headline import headline, verdict_of
 
 VERSION = 1
 Json = dict[str, Any]
@@ -24,6 +25,7 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> Json:
     return {
         "version": VERSION,
         "verdict": verdict_of(comparison, outcomes),
+        "headline": headline(comparison, outcomes),
         "options": {"alpha": options.alpha, "margin": options.margin, "normalise": options.method},
         "base": [_run(run) for run in comparison.base],
         "new": [_run(run) for run in comparison.new],
@@ -46,16 +48,6 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> Json:
             for outcome in outcomes
         ],
     }
-
-
-def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
-    """ "failed" if a gate did, else "slower", "faster", "changed" or "same", by what is significant of times."""
-    if any(outcome.status == "failed" for outcome in outcomes):
-        return "failed"
-    words = {row.verdict for table in (comparison.whole, *comparison.tables) for row in table.changed}
-    if "slower" in words or "faster" in words:
-        return "changed" if {"slower", "faster"} <= words else "slower" if "slower" in words else "faster"
-    return "changed" if words or comparison.tiers_changed else "same"
 
 
 def _run(run: RunFacts) -> Json:

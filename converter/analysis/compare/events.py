@@ -54,7 +54,7 @@ class Events:
         rank = {key: _rank(key, [of[key] for of in by_run]) for key in further}
         further.sort(key=lambda key: (key[0] not in wanted, *rank[key]))
         n_tables = max(MOST_EVENTS, sum(key[0] in wanted for key in further))
-        notes = [*_notes_of_main(runs, n_base), *_notes_of_one_side(by_run, n_base, common)]
+        notes = [*unlike(sides), *_notes_of_one_side(by_run, n_base, common)]
         notes += _notes_of_periods(by_run, n_base, common)
         if len(further) > n_tables:
             notes.append(
@@ -199,13 +199,16 @@ def _model(events: Sequence[Event]) -> Model:
 # ---------------------------------------------------------------- notes
 
 
-def _notes_of_main(runs: Sequence[Run], n_base: int) -> Iterator[str]:
-    sides = [
-        _names({run.sampling.name for run in side if run.sampling is not None})
-        for side in (runs[:n_base], runs[n_base:])
+def unlike(sides: Sides) -> Iterator[str]:
+    """Yields sentences on what makes both sides recordings of different kinds: their numbers are not of the same."""
+    formats = [frozenset().union(*(run.formats for run in side)) for side in (sides.base, sides.new)]
+    if all(formats) and not formats[0] & formats[1]:
+        yield f"the base is of the format {_names(formats[0])}, the new side of {_names(formats[1])}"
+    events = [
+        _names({run.sampling.name for run in side if run.sampling is not None}) for side in (sides.base, sides.new)
     ]
-    if all(sides) and sides[0] != sides[1]:
-        yield f"samples are of {sides[0]} in the base and of {sides[1]} on the new side: they do not count the same"
+    if all(events) and events[0] != events[1]:
+        yield f"samples are of {events[0]} in the base and of {events[1]} on the new side: they do not count the same"
 
 
 def _notes_of_one_side(

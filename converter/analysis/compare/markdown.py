@@ -9,18 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from traceferry.analysis.compare import figures
-from traceferry.analysis.compare.as_json import verdict_of
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.gate import Outcome
+from traceferry.analysis.compare.headline import WORDS, headline, verdict_of
 from traceferry.common.report import KINDS
 from traceferry.common.shown_text import shown
 
 MOST_BYTES = 64_000
 LONGEST_NAME = 200
-VERDICTS = {
-    "failed": "A gate failed", "slower": "Slower", "faster": "Faster", "changed": "Changed",
-    "same": "No significant change",
-}  # fmt: skip
 COLUMNS = f"{' | '.join(figures.HEADS)} |\n|---|{'---:|' * (len(figures.HEADS) - 1)}---|"
 
 
@@ -55,7 +51,10 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield f"## {VERDICTS[verdict_of(comparison, outcomes)]}"
+    yield f"## {WORDS[verdict_of(comparison, outcomes)].capitalize()}"
+    yield ""
+    text = headline(comparison, outcomes)
+    yield code(text, len(text))
     yield ""
     yield figures.samples_model(comparison)
     for note in comparison.notes:

@@ -38,7 +38,7 @@ class Run:
     """One recording. trees: of each thread name, empty where no output shows them, measures being (process, thread,
     what, unit); sample_ns: how much time a sample stands for, 0 is unknown; lost: how
     often samples were lost; in_kernel: the functions of the kernel; events: those that were recorded, where there are
-    several."""
+    several; formats: of its inputs, none where they are not known."""
 
     path: str
     totals: Totals
@@ -49,6 +49,7 @@ class Run:
     lost: int
     in_kernel: frozenset[Key] = frozenset()
     events: tuple[Recorded, ...] = ()
+    formats: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
@@ -75,6 +76,7 @@ class Run:
             sum(issue.count for issue in trace.report if issue.kind in LOST),
             functions_of(trace, KERNEL),
             _recorded(collected, details),
+            frozenset(each.format for each in trace.inputs),
         )
 
     @property

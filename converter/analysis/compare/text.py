@@ -9,6 +9,7 @@ from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
 from traceferry.analysis.compare.events import WHOLES
 from traceferry.analysis.compare.gate import Outcome
+from traceferry.analysis.compare.headline import headline
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration
 
@@ -17,7 +18,8 @@ WORTH = 0.01
 
 
 def as_text(comparison: Comparison, top: int, outcomes: Sequence[Outcome] = ()) -> str:
-    lines = [*_side("base", comparison.base), *_side("new", comparison.new), figures.samples_model(comparison)]
+    lines = [headline(comparison, outcomes), "", *_side("base", comparison.base), *_side("new", comparison.new)]
+    lines.append(figures.samples_model(comparison))
     lines += [f"note: {note}" for note in comparison.notes]
     lines += _table(comparison, comparison.whole, list(comparison.whole.rows))
     for table in comparison.tables:

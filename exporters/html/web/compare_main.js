@@ -1,12 +1,5 @@
 // The page of a comparison.
 
-const VERDICTS = {
-  failed: "A gate failed",
-  slower: "Slower",
-  faster: "Faster",
-  changed: "Changed",
-  same: "No significant change",
-};
 const SECTIONS = [
   ["flame", "Flame graph"],
   ["changes", "Changes"],
@@ -58,7 +51,7 @@ class ComparisonPage {
   #head() {
     const { data } = this;
     const names = [...new Set(data.measured.map((one) => one.process).filter((name) => name !== ""))];
-    const title = `${names.slice(0, 3).join(", ") || "Comparison"}: ${VERDICTS[data.verdict].toLowerCase()}`;
+    const title = `${names.slice(0, 3).join(", ") || "Comparison"}: ${data.headline}`;
     document.title = `${title} – traceferry`;
     const whole = data.tables[0].rows.map((row) => [
       row.name.charAt(0).toUpperCase() + row.name.slice(1),
@@ -71,6 +64,7 @@ class ComparisonPage {
       ["Runs", `${nCompared(data.base)} + ${nCompared(data.new)}`],
       ["Rows that changed", formatCount(changed)],
       ...whole,
+      ...(data.graph ? [["In the graph", data.graph]] : []),
     ];
     document.getElementById("head").replaceChildren(
       el(

@@ -1,0 +1,107 @@
+"""The first line of a comparison, the same in text, Markdown, JSON and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from traceferry.analysis.compare import figures
+from traceferry.analysis.compare.comparison import Compared, Comparison, Row
+from traceferry.analysis.compare.events import unlike
+from traceferry.analysis.compare.gate import Outcome
+
+# Rows that are named.
+MOST_NAMED = 3
+# The part of the whole from which on a row is nearly all of it.
+NEARLY_ALL = 0.9
+# Which table names functions: the first that there is.
+NAMING = ("self", "total", "allocated_bytes", "calls")
+WORDS = {
+    "failed": "a gate failed", "slower": "slower", "faster": "faster", "changed": "changed",
+    "same": "no significant change", "identical": "identical", "unknown": "cannot tell",
+}  # fmt: skip
+
+
+def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
+    """Returns "failed" if a gate did; "identical" where all amounts are the same, run by run; "unknown" where a side
+    has one run; else "slower", "faster", "changed" or "same", by what is significant of times."""
+    if any(outcome.status == "failed" for outcome in outcomes):
+        return "failed"
+    if is_identical(comparison):
+        return "identical"
+    words = {row.verdict for table in (comparison.whole, *comparison.tables) for row in table.changed}
+    if "slower" in words or "faster" in words:
+        return "changed" if {"slower", "faster"} <= words else "slower" if "slower" in words else "faster"
+    if words or comparison.tiers_changed:
+        return "changed"
+    return "unknown" if min(comparison.n_runs) < 2 else "same"
+
+
+def is_identical(comparison: Comparison) -> bool:
+    """Whether each run of one side has exactly what the run at its place on the other has."""
+    n_base, n_new = comparison.n_runs
+    tables = (comparison.whole, *comparison.tables)
+    return n_base == n_new and all(
+        np.array_equal(table.amounts.values[:, :n_base], table.amounts.values[:, n_base:]) for table in tables
+    )
+
+
+def headline(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
+    """Returns the verdict in a line, with the largest changes, and why inputs are unlike."""
+    notes = "".join(f"; unlike inputs: {note}" for note in unlike(comparison.sides))
+    return _headline(comparison, outcomes) + notes
+
+
+def _headline(comparison: Comparison, outcomes: Sequence[Outcome]) -> str:
+    verdict = verdict_of(comparison, outcomes)
+    word = WORDS[verdict]
+    if verdict == "failed":
+        return f"{word}: {', '.join(outcome.gate.text for outcome in outcomes if outcome.status == 'failed')}"
+    if verdict == "identical":
+        return f"{word}: both sides have the same calls, samples, times and sizes"
+    if verdict == "unknown":
+        sides = "each side" if max(comparison.n_runs) == 1 else "one side"
+        largest = _largest(comparison)
+        rest = f"; the largest differences are: {', '.join(largest)}" if largest else ""
+        return f"{word}: one run on {sides}{rest}"
+    if verdict == "same":
+        unknown = [row for row in comparison.whole.rows if row.verdict == "unknown"]
+        return "; ".join([word, *(_unknown(row, comparison) for row in unknown)])
+    changed = _changed(comparison)
+    return f"{word}: {', '.join(changed)}" if changed else word
+
+
+def _unknown(row: Row, comparison: Comparison) -> str:
+    figure = ", ".join(filter(None, (figures.change(row), figures.interval(row))))
+    return f"{row.shown} {figure}: {figures.verdict(row, comparison.n_runs)}"
+
+
+def _changed(comparison: Comparison) -> list[str]:
+    """Returns what changed: the whole, then the rows of the first table that has any."""
+    found = [_said(row, comparison.whole, comparison) for row in comparison.whole.changed]
+    tables = sorted(comparison.tables, key=_rank)
+    changed = next((table for table in tables if table.changed), None)
+    if changed is not None:
+        return [*found, *(_said(row, changed, comparison) for row in changed.changed[:MOST_NAMED])]
+    # Nothing else tells of the machine: as recorded, what is nearly the whole changed as the whole did.
+    nearly_all = [
+        row for table in tables[:1] for row in table.rows if (comparison.share_of(table, row) or 0) >= NEARLY_ALL
+    ]
+    return [*found, *(f"nearly all of it in {row.shown}" for row in nearly_all)]
+
+
+def _largest(comparison: Comparison) -> list[str]:
+    tables = [table for table in sorted(comparison.tables, key=_rank) if any(row.difference for row in table.rows)]
+    rows = sorted(tables[0].rows, key=lambda row: (-abs(row.difference), str(row.key))) if tables else []
+    return [_said(row, tables[0], comparison) for row in rows[:MOST_NAMED] if row.difference]
+
+
+def _rank(table: Compared) -> int:
+    return NAMING.index(table.name) if table.name in NAMING else len(NAMING)
+
+
+def _said(row: Row, table: Compared, comparison: Comparison) -> str:
+    change, _, difference, base, new, _ = figures.cells(row, table, comparison)
+    figure = f"{change}, " if change else ""
+    return f"{row.shown} {difference} ({figure}{base} to {new})"

@@ -1,0 +1,78 @@
+"""The first line of a comparison: the same in text, Markdown, JSON and the page."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from test_compare import run_with
+
+from traceferry.analysis.compare.as_json import as_json
+from traceferry.analysis.compare.comparison import Options, compare
+from traceferry.analysis.compare.gate import evaluate, parse
+from traceferry.analysis.compare.headline import headline, verdict_of
+from traceferry.analysis.compare.markdown import as_markdown
+from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.compare.text import as_text
+
+
+def drawn(rng: np.random.Generator, *amounts: float, n: int) -> list[Run]:
+    """Runs of functions f0, f1..., with so many samples of 1 ms each on average."""
+    return [run_with({f"f{nth}": int(rng.poisson(amount)) for nth, amount in enumerate(amounts)}) for _ in range(n)]
+
+
+def said(base: Sequence[Run], new: Sequence[Run], *gates: str) -> str:
+    comparison = compare(base, new, Options())
+    outcomes = [evaluate(parse(gate), comparison) for gate in gates]
+    text = headline(comparison, outcomes)
+    assert as_text(comparison, 20, outcomes).splitlines()[0] == text
+    assert as_json(comparison, outcomes)["headline"] == text
+    assert as_json(comparison, outcomes)["verdict"] == verdict_of(comparison, outcomes)
+    assert text.split(":")[0].split(";")[0].capitalize() in as_markdown(comparison, outcomes).splitlines()[0]
+    return text
+
+
+def test_one_run_on_each_side_tells_nothing_and_names_the_largest_differences() -> None:
+    assert said([run_with({"a": 100, "b": 50, "c": 5})], [run_with({"a": 52, "b": 60, "c": 5})]) == (
+        "cannot tell: one run on each side; the largest differences are: a -48ms (-48.0%, 100ms to 52ms), "
+        "b +10ms (+20.0%, 50ms to 60ms)"
+    )
+
+
+def test_one_run_on_one_side() -> None:
+    runs = [run_with({"a": 100 + n}) for n in range(5)]
+    assert said(runs[:1], runs[1:]).startswith("cannot tell: one run on one side; the largest differences are: a +")
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_identical_recordings(n: int) -> None:
+    runs = [run_with({"a": 100 + nth, "b": 50}) for nth in range(n)]
+    assert said(runs, runs) == "identical: both sides have the same calls, samples, times and sizes"
+
+
+@pytest.mark.parametrize("amounts", [(2000.0,), (2000.0, 3.0), (2000.0, 40.0, 20.0)])
+def test_a_program_that_is_one_function(amounts: tuple[float, ...]) -> None:
+    """10 % more of what is nearly all there is, and the same twice: nothing else tells of the machine."""
+    rng = np.random.default_rng(7)
+    base, new = drawn(rng, *amounts, n=5), drawn(rng, 1.1 * amounts[0], *amounts[1:], n=5)
+    assert re.match(r"slower: .*time of samples \+.* f0", said(base, new))
+    assert re.match(r"faster: .*time of samples -.* f0", said(new, base))
+    assert said(base, drawn(rng, *amounts, n=5)).startswith(("no significant change", "identical"))
+
+
+def test_a_gate_that_failed() -> None:
+    rng = np.random.default_rng(7)
+    base, new = drawn(rng, 2000, n=5), drawn(rng, 2600, n=5)
+    assert said(base, new, "self('f0') > 500%").startswith("slower: ")
+    assert said(base, new, "self > 5%", "total > 5%").startswith(("a gate failed: self > 5%", "slower"))
+
+
+def test_unlike_inputs_are_told_of() -> None:
+    base, new = (
+        dataclasses.replace(run_with({"a": 100}), formats=frozenset([name])) for name in ("perf.data", "mono")
+    )
+    assert said([base], [new]).endswith("; unlike inputs: the base is of the format perf.data, the new side of mono")
+    assert "unlike" not in said([base], [dataclasses.replace(new, formats=base.formats | {"jitdump"})])
