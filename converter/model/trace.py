@@ -47,7 +47,18 @@ class Clock(NamedTuple):
 
 
 EventKind = Literal[
-    "clock", "hardware", "software", "cache", "raw", "tracepoint", "breakpoint", "pmu", "memory", "off-cpu", "other"
+    "clock",
+    "hardware",
+    "software",
+    "cache",
+    "raw",
+    "tracepoint",
+    "breakpoint",
+    "pmu",
+    "memory",
+    "off-cpu",
+    "branches",
+    "other",
 ]
 
 

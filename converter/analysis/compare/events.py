@@ -105,6 +105,8 @@ class Events:
             (OWN, name, f"{name} by function", ""),
             (TOTAL, f"{name}.total", f"{name} by function, with callees", name),
         ):
+            if part_of and key[2] == "branches":
+                continue
             keys, cells = self._columns(key, (weight_at, counts_at))
             used = np.flatnonzero(cells[:, :, 0].any(axis=1))
             yield Amounts(

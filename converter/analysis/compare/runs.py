@@ -85,11 +85,14 @@ class Run:
 
 
 def _recorded(collected: Collected, details: Details) -> tuple[Recorded, ...]:
-    """Returns the events, where there are several."""
+    """Returns the events, where there are several, and what branches have."""
     found = []
     for row, squares in details.squares.items():
         samples, weight = collected.of_events[row]
         found.append(Recorded(collected.trace.events[row], samples, weight, squares / weight if weight else 0.0))
+    # Branches that come with one sample are of one place: as many as there are samples are drawn at random.
+    n = max(collected.n_samples, 1)
+    found += [Recorded(event, amount, amount, amount / n) for event, amount in details.of_branches.items()]
     return tuple(found)
 
 

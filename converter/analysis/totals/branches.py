@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.model import BRANCH_MISPREDICTED, BRANCH_PREDICTED, Array, Table, Trace
+from traceferry.model import BRANCH_MISPREDICTED, BRANCH_PREDICTED, Array, Event, Table, Trace, distinct
 
 # Rows of several pieces that are added up at once.
 AT_ONCE = 1 << 20
@@ -31,6 +32,13 @@ class Edges(NamedTuple):
 
 
 AMOUNTS = Edges._fields[3:]
+# What functions have of branches, as comparisons count it beside what samples weigh, by the column of AMOUNTS. Cycles
+# are those since the branch before.
+EVENTS = {
+    "taken": Event("taken-branches", "count", kind="branches"),
+    "mispredicted": Event("mispredicted-branches", "count", kind="branches"),
+    "cycles": Event("branch-cycles", "cycles", kind="branches"),
+}
 
 
 class EdgeGroups(NamedTuple):
@@ -47,22 +55,23 @@ class BranchTotals:
         self._parts: list[tuple[Array, Array]] = []
         self._n = 0
 
-    def add(self, branches: Table) -> int:
-        """Adds a thread's branches; returns how many there are."""
-        n = 0
+    def add(self, branches: Table) -> Array:
+        """Adds a thread's branches; returns what they have together: int64, as AMOUNTS."""
+        found = np.zeros(len(AMOUNTS), np.int64)
         for piece in branches.pieces():
-            n += len(piece)
             outcome, cycles = piece["outcome"], piece["cycles"]
             columns = (
                 np.ones(len(piece), np.int64), outcome == BRANCH_MISPREDICTED, outcome == BRANCH_PREDICTED, cycles,
                 cycles > 0,
             )  # fmt: skip
             keys = np.stack([piece[name] for name in ("start", "from", "to")], axis=1).astype(np.int64)
-            self._parts.append(_added_up(keys, np.stack(columns, axis=1).astype(np.int64)))
+            amounts = np.stack(columns, axis=1).astype(np.int64)
+            found += amounts.sum(axis=0)
+            self._parts.append(_added_up(keys, amounts))
             self._n += len(self._parts[-1][0])
             if self._n > AT_ONCE:
                 self._join()
-        return n
+        return found
 
     def edges(self) -> Edges:
         """Returns what was added, by start, begin and end."""
@@ -107,6 +116,26 @@ def by_function(trace: Trace, edges: Edges) -> EdgeGroups:
     known = frame >= 0
     keys = [np.where(known, trace.frames[name][frame], -1).astype(np.int64) for name in ("func", "code")]
     return _added_up(np.stack(keys, axis=1), amounts_of(edges))
+
+
+class OfFunction(NamedTuple):
+    """What a function has of an event of EVENTS. n: in how many branches at most."""
+
+    event: Event
+    func: int
+    n: int
+    amount: int
+
+
+def of_functions(trace: Trace, totals: BranchTotals) -> Iterator[OfFunction]:
+    """Yields what the functions that hold the branches have, without zeros."""
+    groups = by_function(trace, totals.edges())
+    funcs = distinct(groups.keys[:, 0])
+    for func in funcs[funcs >= 0].tolist():
+        amounts = groups.amounts[groups.keys[:, 0] == func].sum(axis=0).tolist()
+        for name, event in EVENTS.items():
+            if amount := amounts[AMOUNTS.index(name)]:
+                yield OfFunction(event, func, min(amount, amounts[0]), amount)
 
 
 def _innermost(trace: Trace, stack: Array) -> Array:

@@ -100,10 +100,11 @@ class Collected:
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
         n_samples = self.samples.add_table(self.trace.sampling, data.samples)
-        self.branches.add(data.branches)
+        branches = self.branches.add(data.branches)
         self.waits.add(process, thread, data)
         if self.details is not None:
             self.details.add(process, thread, data)
+            self.details.add_branches(process, thread, branches)
         return {
             "tid": thread.tid,
             "name": thread.name,

@@ -8,10 +8,11 @@ import re
 import numpy as np
 
 from traceferry.analysis.totals._trees import inclusive_by_row
+from traceferry.analysis.totals.branches import AMOUNTS, EVENTS
 from traceferry.analysis.totals.rows import Key, Pair
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.heap.classes import UNKNOWN_CLASS, by_class
-from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
+from traceferry.model import Array, Event, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.schema import PREEMPTED, RUNNABLE, WAITING
 
 NUMBERS = re.compile(r"\d+")
@@ -53,12 +54,14 @@ def middle_of(bucket: Array) -> Array:
 class Details:
     """Added up thread by thread, as `collect` goes through a trace. pairs: keys and amounts of the Totals of these
     names; sample_weight: of the first event; counts: the samples of each further event, one each; squares: of each
-    event, where there are several, the sum of the squares of what its samples weigh."""
+    event, where there are several, the sum of the squares of what its samples weigh; of_branches: what the recording
+    has of each of the events of branches."""
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self.pairs: dict[str, list[Pair]] = {"events": [], "durations": [], "threads": [], "recorded": []}
         self.sample_weight = 0
+        self.of_branches: dict[Event, int] = {}
         n_events = len(trace.events)
         self.counts = {row: SampleTotals(trace) for row in range(1, n_events)}
         self.squares = dict.fromkeys(range(n_events) if n_events > 1 else (), 0.0)
@@ -80,6 +83,14 @@ class Details:
                 self.squares[row] += float(np.square(samples["weight"].astype(np.float64)).sum())
             if row:
                 self.counts[row].add(samples["stack"])
+
+    def add_branches(self, process: Process, thread: Thread, amounts: Array) -> None:
+        """amounts: as the columns AMOUNTS of branches."""
+        n, key = int(amounts[0]), thread_key(process.name, thread.name)
+        for name, event in EVENTS.items():
+            if amount := int(amounts[AMOUNTS.index(name)]):
+                self.pairs["recorded"].append(((*key, *event.key), [n, amount]))
+                self.of_branches[event] = sums.limited(self.of_branches.get(event, 0) + amount)
 
     def _add_events(self, name: str, dur: Array) -> None:
         self.pairs["events"].append(((name,), [len(dur), sums.total(dur), int(dur.max())]))

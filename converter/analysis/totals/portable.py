@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from traceferry.analysis.totals.branches import of_functions
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class, thread_key
 from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order, sorted_places
@@ -216,6 +217,11 @@ def _weights(collected: Collected, details: Details) -> list[Pair]:
         columns = np.stack([*counts.by_func(itself), *weights.by_func(itself)], axis=1)
         key = trace.events[row].key
         found += [((*_function(trace, func), *key), columns[func]) for func in np.flatnonzero(columns[:, 1]).tolist()]
+    # Who called a function is not recorded with its branches.
+    found += [
+        ((*_function(trace, of.func), *of.event.key), [of.n, of.n, of.amount, of.amount])
+        for of in of_functions(trace, collected.branches)
+    ]
     return found
 
 

@@ -72,7 +72,10 @@ def _of_pmu(rows: Mapping[str, int]) -> Iterator[Ratio]:
 
 
 # What is divided by what.
-RATES = {"branch-misses": ("branches", "branch-instructions"), "cache-misses": ("cache-references",)}
+RATES = {
+    "branch-misses": ("branches", "branch-instructions"), "cache-misses": ("cache-references",),
+    "mispredicted-branches": ("taken-branches",),
+}  # fmt: skip
 
 
 def _accesses(name: str) -> tuple[str, ...]:
