@@ -2,25 +2,32 @@
 
 Run by `make bench`. How it measures: common.py.
 
-    python benchmarks/debug_files.py [--sysroot FOLDER]
+    python benchmarks/debug_files.py [--sysroot FOLDER] [--limit SECONDS]
 
 The large library is OpenJDK's libjvm where its debug file is installed or in FOLDER (openjdk-17-dbg), which is a copy
 of a file tree; else libc with libc6-dbg. `llvm-symbolizer` says what we say of the same addresses: names, lines and
-inlined functions. `perf report` reads the symbol table alone, and none of the compressed sections: it is in the table,
-no target. (The decompression of libjvm's .debug_info takes twice the CPU time of all that it does.)
+inlined functions. Of samples without callers `perf report` reads the symbol table alone, and none of the compressed
+sections: it is in the table, no target. (The decompression of libjvm's .debug_info takes twice the CPU time of all that
+it does.) Equal work is what it does with call chains and `--sort srcline`: files and lines of all addresses, from debug
+information, and inlined functions where its version has them for such chains. It is stopped after --limit seconds, and
+what it has used until then is compared with our whole conversion of the same recording.
 The 50 libraries are compiled by gcc: once stripped, with debug files by build id, once as they were.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from common import OUTPUTS, ROOT, TRACEFERRY, WORK, Command, Targets, in_turn, print_table, ratio
+from common import OUTPUTS, ROOT, TRACEFERRY, WORK, Command, Run, Targets, in_turn, note, print_table, ratio
 
 from traceferry.files.source import open_source
 from traceferry.symbolication.binary import Binary
@@ -33,11 +40,12 @@ FOLDER = WORK / "debug_files"
 DEBUG_FOLDER = "usr/lib/debug"
 LIBRARIES = ("usr/lib/jvm/*/lib/server/libjvm.so", "usr/lib/*/libc.so.6", "lib/*/libc.so.6")
 N_ADDRESSES = 100_000
+CHAIN = 20  # addresses in each call chain
 N_LIBRARIES, N_FUNCTIONS = 50, 150
 BASE = 0x7F00_0000_0000
 SYMBOLIZER = "llvm-symbolizer-19"
 # What the project promises, as parts of another's CPU time.
-OF_SYMBOLIZER, OF_WHOLE = 1 / 2, 1.2
+OF_SYMBOLIZER, OF_WHOLE, OF_CHAINS = 1 / 2, 1.2, 1 / 2
 SOURCE = """
 struct item {{ long value; struct item *next; }};
 static inline long step(struct item *item, long x) {{ return item->value * x + (x >> 3); }}
@@ -55,6 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sysroot", type=Path, default=Path("/"))
+    parser.add_argument("--limit", type=float, default=60, metavar="SECONDS", help="of perf report with call chains")
     arguments = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     targets = Targets()
@@ -63,6 +72,7 @@ def main() -> int:
         print("the large library is not measured: it, its debug file or perf is missing")
     else:
         compare_large(*large, arguments.sysroot, arguments.rounds, targets)
+        compare_chains(large[0], arguments.sysroot, arguments.rounds, arguments.limit, targets)
     if shutil.which("gcc") is None:
         print("50 libraries are not measured: gcc is missing")
     else:
@@ -84,10 +94,7 @@ def with_debug_file(root: Path) -> tuple[Path, Path] | None:
 
 
 def compare_large(library: Path, debug: Path, root: Path, rounds: int, targets: Targets) -> None:
-    binary = Binary(open_source(str(library)))
-    text = next(section for section in binary.sections if section.name == ".text")
-    chosen = random.Random(29)
-    asked = [chosen.randrange(text.address, text.address + text.size) for _ in range(N_ADDRESSES)]
+    binary, asked = addresses_of(library)
     recorded = str(Path("/") / library.relative_to(root))
     recording, listed = FOLDER / "large.data", FOLDER / "addresses.txt"
     recording.write_bytes(recorded_at({recorded: (binary, asked)}))
@@ -117,9 +124,72 @@ def compare_large(library: Path, debug: Path, root: Path, rounds: int, targets: 
         targets.check(what, ratio(ours, theirs), ours <= OF_SYMBOLIZER * theirs)
 
 
-def recorded_at(asked: dict[str, tuple[Binary, list[int]]]) -> bytes:
-    """Returns a recording with a sample at each address of some files, which are mapped one behind the other."""
-    data = PerfData().event("cpu-clock", freq=997, sample_type="IP|TID|TIME|PERIOD").comm(7, 7, "app")
+def addresses_of(library: Path) -> tuple[Binary, list[int]]:
+    binary = Binary(open_source(str(library)))
+    text = next(section for section in binary.sections if section.name == ".text")
+    chosen = random.Random(29)
+    return binary, [chosen.randrange(text.address, text.address + text.size) for _ in range(N_ADDRESSES)]
+
+
+def compare_chains(library: Path, root: Path, rounds: int, limit: float, targets: Targets) -> None:
+    binary, asked = addresses_of(library)
+    recording = FOLDER / "chains.data"
+    recording.write_bytes(recorded_at({str(Path("/") / library.relative_to(root)): (binary, asked)}, CHAIN))
+    sysroot = ["--sysroot", str(root)] if root != Path("/") else []
+    symfs = ["--symfs", str(root)] if root != Path("/") else []
+    ours = "Firefox .json of call chains"
+    measured = in_turn({ours: converted(recording, *sysroot)}, rounds)
+    peer = "perf report --stdio --sort sym,srcline"
+    note(f"{peer}: at most {limit:.0f} s")
+    theirs, is_whole = limited([*peer.split(), "--inline", "-i", str(recording), *symfs], limit)
+    note("")
+    print_table(measured, None, N_ADDRESSES / 1e3, "k addresses")
+    print(f"{peer}: {theirs.cpu:.2f} s of CPU time in {theirs.wall:.0f} s{'' if is_whole else ', not at its end then'}")
+    stopped = "" if is_whole else f", which was stopped after {limit:.0f} s"
+    what = f"{library.name}: call chains take at most {ratio(OF_CHAINS, 1)} of the CPU of {peer}{stopped}"
+    targets.check(what, ratio(measured[ours].cpu, theirs.cpu), measured[ours].cpu <= OF_CHAINS * theirs.cpu)
+
+
+def limited(command: list[str], limit: float) -> tuple[Run, bool]:
+    """Runs a command for at most `limit` seconds. Returns (what it and those that it started used, whether it came to
+    its end)."""
+    began = time.perf_counter()
+    with open(os.devnull, "wb") as nothing:
+        child = subprocess.Popen(command, stdout=nothing, stderr=nothing, start_new_session=True)
+        used = 0.0
+        while child.poll() is None and time.perf_counter() - began < limit:
+            used = max(used, cpu_of_session(child.pid))
+            time.sleep(0.2)
+        is_whole = child.poll() is not None
+        if not is_whole:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    return Run(used, time.perf_counter() - began, 0, 0), is_whole
+
+
+def cpu_of_session(session: int) -> float:
+    """Returns the seconds of processors that its processes have used, and those that they have waited for."""
+    stats = (fields for status in Path("/proc").glob("[0-9]*/stat") if (fields := fields_of(status)))
+    return sum(sum(map(int, fields[11:15])) for fields in stats if int(fields[3]) == session) / os.sysconf("SC_CLK_TCK")
+
+
+def fields_of(status: Path) -> list[str]:
+    """Returns what stands behind a process's name (man 5 proc); nothing of one that has ended."""
+    try:
+        return status.read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def chains_of(addresses: list[int], n: int) -> Iterable[list[int]]:
+    return (addresses[first : first + n] for first in range(0, len(addresses), n))
+
+
+def recorded_at(asked: dict[str, tuple[Binary, list[int]]], chain: int = 1) -> bytes:
+    """Returns a recording of some files, which are mapped one behind the other: a sample at each address, or with a
+    call chain of so many."""
+    kind = "IP|TID|TIME|CALLCHAIN|PERIOD" if chain > 1 else "IP|TID|TIME|PERIOD"
+    data = PerfData().event("cpu-clock", freq=997, sample_type=kind).comm(7, 7, "app")
     at = BASE
     for path, (binary, addresses) in asked.items():
         code = next(segment for segment in binary.segments if segment.type == "PT_LOAD" and segment.flags & 1)
@@ -127,8 +197,8 @@ def recorded_at(asked: dict[str, tuple[Binary, list[int]]]) -> bytes:
         data.mmap2(
             7, 7, at, code.size + 4096, code.offset & ~4095, path, build_id=bytes.fromhex(binary.build_id)
         )  # fmt: skip
-        for address in addresses:
-            data.sample(7, 7, ip=address + shift, period=1_003_009)
+        for one in chains_of([address + shift for address in addresses], chain):
+            data.sample(7, 7, ip=one[0], period=1_003_009, **({"chain": one} if chain > 1 else {}))
         at += (code.size + 0x10000) & ~0xFFF
     return data.bytes()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -124,7 +124,9 @@ class _Maker:
         address stand for one."""
         trace, intern = self.trace, self.trace.strings.intern
         symbols: list[tuple[int, int, int]] = []
-        funcs: list[tuple[int, int]] = []
+        funcs: dict[tuple[str, str], int] = {}  # by name and source; most are met many times
+        func_columns: tuple[list[int], list[int]] = ([], [])  # name, source
+        func_of: list[int] = []
         rest: list[tuple[int, int, int, int, int]] = []  # line, symbol, address, category, depth
         for library, address, (frames, start) in asked:
             file = library.name
@@ -137,23 +139,27 @@ class _Maker:
             if fits:
                 symbols.append((library.row, text, start))
             for depth, (name, source, line) in enumerate(shown):
-                funcs.append((intern(name), trace.sources.intern(path=intern(source)) if source else -1))
+                func = funcs.setdefault((name, source), len(funcs))
+                if func == len(func_columns[0]):
+                    func_columns[0].append(intern(name))
+                    func_columns[1].append(trace.sources.intern(path=intern(source)) if source else -1)
+                func_of.append(func)
                 rest.append((line, symbol, address if fits else -1, category, depth))
         symbol_rows = [*trace.symbols.intern_all(
             len(symbols), lib=[lib for lib, *_ in symbols], name=[name for _, name, _ in symbols],
             address=[start for *_, start in symbols],
         ), -1]  # fmt: skip
         func_rows = trace.funcs.intern_all(
-            len(funcs), name=[name for name, _ in funcs], source=[source for _, source in funcs], kind=self._function
+            len(funcs), name=func_columns[0], source=func_columns[1], kind=self._function
         )
         libs = [symbols[symbol][0] if symbol >= 0 else -1 for _, symbol, *_ in rest]
         rows = iter(trace.frames.intern_all(
-            len(rest), func=func_rows, line=[line for line, *_ in rest],
+            len(rest), func=[func_rows[func] for func in func_of], line=[line for line, *_ in rest],
             category=[category for *_, category, _ in rest],
             symbol=[symbol_rows[symbol] for _, symbol, *_ in rest], lib=libs,
             address=[address for _, _, address, *_ in rest], inline_depth=[depth for *_, depth in rest],
         ))  # fmt: skip
-        return [tuple(next(rows) for _ in frames or (0,)) for _, _, (frames, _) in asked]
+        return [tuple(islice(rows, len(frames) or 1)) for _, _, (frames, _) in asked]
 
     def _of_names(self, _: Array, owner: Array, __: Array) -> list[Frames]:
         listed = (self.resolution.names[number] for number in owner.tolist())
