@@ -37,7 +37,7 @@ comma := ,
 
 help:
 	@echo "make demo    convert real recordings: pages, and files for both viewers; say how to open them"
-	@echo "make picture renew the picture of a page in docs, with chromium"
+	@echo "make picture renew the pictures of pages in docs, with chromium and the runtimes that are installed"
 	@echo "make docs    the documentation as a site, build/site; opens from disk, its search where it is served"
 	@echo "make test    lint, types and tests; installs what they need into this folder"
 	@echo "make lint    linters, formats of scripts, and types only"
@@ -160,6 +160,8 @@ demo: $(VENV)/.kernels
 picture: $(VENV)/.dev
 	$(BIN)/traceferry convert $(SAMPLES) -o build/java.html --quiet
 	$(BIN)/python tests/pages.py build/java.html docs/page.png
+	@$(PIP) install pillow
+	$(BIN)/python tests/documented.py
 
 docs: $(VENV)/.docs $(TYPING)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
