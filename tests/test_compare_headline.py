@@ -71,8 +71,6 @@ def test_a_gate_that_failed() -> None:
 
 
 def test_unlike_inputs_are_told_of() -> None:
-    base, new = (
-        dataclasses.replace(run_with({"a": 100}), formats=frozenset([name])) for name in ("perf.data", "mono")
-    )
+    base, new = (dataclasses.replace(run_with({"a": 100}), formats=frozenset([name])) for name in ("perf.data", "mono"))
     assert said([base], [new]).endswith("; unlike inputs: the base is of the format perf.data, the new side of mono")
     assert "unlike" not in said([base], [dataclasses.replace(new, formats=base.formats | {"jitdump"})])

@@ -175,6 +175,8 @@ def test_what_is_gone_is_not_advised_to_be_taken_from_its_path(tmp_path: Path) -
     assert len({reason for reason, _ in reasons}) == 4
     assert not any("--sysroot /" in advice for _, advice in reasons)
     assert "--appimage-extract" in reasons[3][1]
+    assert why(str(here), os.stat(here).st_ctime + 1)[0].startswith("it is no ELF file: a runtime's image")
+    here.write_bytes(b"\x7fELF")
     assert why(str(here), os.stat(here).st_ctime + 1) == ("", "")
     assert why("/nowhere/app", None) == ("", "")
 

@@ -13,6 +13,7 @@ from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
 from traceferry.libraries import vdso
 from traceferry.symbolication.build_id import build_id_of, covers_code, has_code_at, is_same_build
+from traceferry.symbolication.debug_files import is_elf
 
 # The file at a recorded path; why it is another one than was recorded, or "".
 Local = tuple[Source | None, str]
@@ -42,6 +43,12 @@ IS_COMPILED_AHEAD = (
     ".NET code that was compiled ahead: DOTNET_ReadyToRun=0 has it compiled as it runs, and named; or crossgen2 "
     "--perfmap writes NAME.ni.r2rmap, which is read beside the recording, beside the image or in folders of --symbols "
     "if perfinfo-PID.map is there, too"
+)
+
+
+# Code in a file that is no program: a runtime has loaded it as it once saved it, as SBCL does.
+IS_AN_IMAGE = (
+    "only the runtime that saved the image knows what its functions are called: use its own profiler, as sb-sprof"
 )
 
 
@@ -160,7 +167,14 @@ class RecordedFiles:
             return "no file is at its path now, and no build id is recorded", advice
         if max(status.st_mtime, status.st_ctime) > self._unchanged_since:
             return "the file was changed after the recording, and no build id is recorded", IS_CHANGED
+        if self._is_image(path):
+            return "it is no ELF file: a runtime's image, of which that alone knows the functions", IS_AN_IMAGE
         return "", IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else ""
+
+    def _is_image(self, path: str) -> bool:
+        """Whether the file at a path holds code in a form that no file of symbols describes."""
+        source = self._opened(path)
+        return source is not None and len(source.data) > 0 and not is_elf(source.data)
 
     def _opened(self, path: str, is_right: Callable[[memoryview], bool] | None = None) -> Source | None:
         if not os.path.isabs(path):

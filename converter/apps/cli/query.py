@@ -55,9 +55,7 @@ def add_to(query: CommandParser) -> None:
     )  # fmt: skip
     query.output.add_argument("--csv", action="store_true", help="print CSV, also on a terminal")
     query.output.add_argument("--json", action="store_true", help="print the rows of all statements as JSON")
-    query.rare.add_argument(
-        "--time-limit", metavar="DUR", help="end with an error if the SQL takes longer: 30s"
-    )
+    query.rare.add_argument("--time-limit", metavar="DUR", help="end with an error if the SQL takes longer: 30s")
     query.rare.add_argument(
         "--package", action="append", default=[], metavar="DIR[@NAME]", help="a folder with SQL modules to INCLUDE"
     )
