@@ -352,7 +352,11 @@ def test_sites_of_what_is_alive() -> None:
 # ---------------------------------------------------------------- for people
 
 LINES = {
-    "functions": (calling, ["self total calls samples with callees function", "20ns 20ns 4 1 1 work"]),
+    "functions": (
+        calling,
+        ["4 functions, of 30ns and 4 samples:", "self % total % calls samples % with callees % function",
+         "20ns 66.7% 20ns 66.7% 4 1 25.0% 1 25.0% work"],
+    ),
     "allocations by class": (
         allocating, ["188 bytes in 5 allocations, by class:", "150 2 50 1 String", "1 1 1 1 [unknown class]"],
     ),
@@ -372,7 +376,8 @@ def test_text(build: Any, lines: list[str]) -> None:
 
 def test_text_has_no_section_for_nothing() -> None:
     assert as_text(summarize(Built().thread())).splitlines() == [
-        "1us on the monotonic clock", "", "process 1 app", "  thread 1  main", "", "4 functions",
+        "1us on the monotonic clock", "", "good recording: 1 thread, 1us", "", "1 thread of process app 1:",
+        "  1 idle thread", "", "4 functions",
     ]  # fmt: skip
 
 

@@ -90,7 +90,12 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
         },
         "processes": processes,
         "events": _events(collected),
-        "functions": {"total": len(trace.funcs), "top": functions_json(collected, top, sort)},
+        "functions": {
+            "total": len(trace.funcs),
+            "samples": collected.n_samples,
+            "self_ns": sums.total(collected.by_func()["self_ns"]),
+            "top": functions_json(collected, top, sort),
+        },
         "allocations": _allocations(trace, collected.allocations, top),
         "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
         "coverage": _coverage(trace, top),

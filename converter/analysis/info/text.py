@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any
 
+from traceferry.analysis.info.threads import counted, percent, threads_lines
 from traceferry.analysis.verdict import verdict_lines
 from traceferry.common.report import KINDS
 from traceferry.common.shown_text import aligned, shown
@@ -28,9 +29,12 @@ KERNEL_SHOWN, USER_SHOWN = 2, 5
 EVENTS_SHOWN = 6
 
 
-def as_text(summary: Json, names: Sequence[str] = (), *, has_verdict: bool = True, has_issues: bool = True) -> str:
+def as_text(
+    summary: Json, names: Sequence[str] = (), *, top: int = 20, has_verdict: bool = True, has_issues: bool = True
+) -> str:
     """Returns the text of what `summarize` returns. names: of all functions of the recording, among which the short
-    forms of names must be unique; has_issues: whether the whole report stands at the end."""
+    forms of names must be unique; top: how many threads are shown; has_issues: whether the whole report stands at the
+    end."""
     shorts = dict(zip(names, short_names(names), strict=True))
     time = summary["time"]
     lines = [
@@ -39,8 +43,7 @@ def as_text(summary: Json, names: Sequence[str] = (), *, has_verdict: bool = Tru
     ]
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
     lines += ["", *verdict_lines(summary["verdict"])] if has_verdict else []
-    for process in summary["processes"]:
-        lines += _process(process)
+    lines += threads_lines(summary["processes"], top)
     lines += _events(summary["events"])
     lines += _functions(summary["functions"], shorts)
     lines += _scheduling(summary["scheduling"], shorts)
@@ -85,19 +88,6 @@ def _name(key: str, head: str = "") -> Column:
 
 
 # ---------------------------------------------------------------- sections
-
-
-def _process(process: Json) -> list[str]:
-    cgroup = f" in {process['cgroup']}" if process["cgroup"] else ""
-    lines = ["", f"process {process['pid']} {process['name']}{cgroup}"]
-    width = max((len(str(thread["tid"])) for thread in process["threads"]), default=0)
-    for thread in process["threads"]:
-        allocations = {"allocations": thread["allocations"]["count"]}
-        events = {each["event"]: each["samples"] for each in thread.get("events", ())[1:]}
-        counts = {"calls": thread["calls"], "samples": thread["samples"], **allocations, **events, **thread["markers"]}
-        held = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-        lines.append(f"  thread {thread['tid']:<{width}}  {thread['name']:24} {held}".rstrip())
-    return lines
 
 
 def _counters(counters: list[Json]) -> list[str]:
@@ -187,16 +177,26 @@ def _event_name(event: Json) -> str:
 
 
 def _functions(functions: Json, shorts: Shorts) -> list[str]:
-    """Only the columns that the recording has something for."""
-    top = functions["top"]
+    """Returns the table of functions: only the columns that the recording has something for."""
+    top, n_samples, whole_ns = functions["top"], functions["samples"], functions["self_ns"]
     columns: list[Column] = []
+    of = []
     if any(row["calls"] for row in top):
-        columns += [_duration("self_ns", "self"), _duration("total_ns", "total"), _number("calls")]
+        columns += [*_shared("self_ns", "self", whole_ns, format_duration)]
+        columns += [*_shared("total_ns", "total", whole_ns, format_duration), _number("calls")]
+        of.append(format_duration(whole_ns))
     if any(row["total_samples"] for row in top):
-        columns += [_number("samples"), _number("total_samples", "with callees")]
+        columns += [*_shared("samples", "samples", n_samples), *_shared("total_samples", "with callees", n_samples)]
+        of.append(counted(n_samples, "sample"))
     columns += _weights(top)
     columns.append(("function", lambda row: _function(row, shorts)))
-    return _table(f"{functions['total']} functions", columns, top) or ["", f"{functions['total']} functions"]
+    title = counted(functions["total"], "function") + (f", of {' and '.join(of)}" if of else "")
+    return _table(title, columns, top) or ["", title]
+
+
+def _shared(key: str, head: str, whole: int, show: Callable[[Any], str] = str) -> tuple[Column, Column]:
+    """Returns the columns of an amount and of its part of the whole."""
+    return _number(key, head, show), ("%", lambda row: percent(row[key], whole))
 
 
 def _weights(top: list[Json]) -> list[Column]:

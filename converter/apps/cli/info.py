@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from traceferry.apps.cli import coach, options
+from traceferry.apps.cli import answers, coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
+from traceferry.common.errors import UsageError
+from traceferry.common.shown_text import without_unshowable
 
 
 def add_to(info: CommandParser) -> None:
@@ -28,6 +30,7 @@ def add_to(info: CommandParser) -> None:
         "--sort", default="self", metavar="BY",
         help="the order of functions: self (time, default), total, calls, samples, or the name of an event",
     )  # fmt: skip
+    answers.add_to(info)
     coach.add_verbosity(info, "print no verdict and no report")
     options.add_fail_on(info)
 
@@ -36,13 +39,44 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.analysis.info.summary import summarize
     from traceferry.analysis.info.text import as_text
 
+    if answers.asked(arguments):
+        return _answer(arguments)
+    if arguments.markdown:
+        raise UsageError("--markdown needs a question: --tree, --callers, --callees, --lines or --asm")
     with loaded(arguments, arguments.json or arguments.quiet, adds_calls=True) as (trace, progress):
         summary = summarize(trace, arguments.top, progress, arguments.sort, arguments.inputs)
     if arguments.json:
         import orjson
 
-        print(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
+        print(as_json_text(orjson.dumps(summary, option=orjson.OPT_INDENT_2)))
     else:
         names = [trace.func_name(func) for func in range(len(trace.funcs))]
-        print(as_text(summary, names, has_verdict=not arguments.quiet, has_issues=arguments.verbose))
+        print(as_text(summary, names, top=arguments.top, has_verdict=not arguments.quiet, has_issues=arguments.verbose))
     return coach.status_of(arguments, trace.report)
+
+
+def _answer(arguments: argparse.Namespace) -> int:
+    with loaded(arguments, arguments.json or arguments.quiet) as (trace, progress):
+        found = answers.answers(arguments, trace, progress)
+    if arguments.json:
+        import orjson
+
+        print(as_json_text(orjson.dumps({"answers": found}, option=orjson.OPT_INDENT_2)))
+    else:
+        show = answers.as_markdown if arguments.markdown else answers.as_text
+        print("\n\n".join(show(answer) for answer in found))
+    return coach.status_of(arguments, trace.report)
+
+
+def as_json_text(data: bytes) -> str:
+    """Returns JSON as text in which what a terminal would take for a command is escaped. Line ends stay."""
+    return "\n".join(
+        without_unshowable(line, lambda char: "".join(f"\\u{unit:04x}" for unit in _units(char)))
+        for line in data.decode().split("\n")
+    )
+
+
+def _units(char: str) -> list[int]:
+    """Returns the units of a character in UTF-16, as JSON escapes it."""
+    data = char.encode("utf-16-be", "surrogatepass")
+    return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]

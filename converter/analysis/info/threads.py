@@ -1,0 +1,79 @@
+"""Threads in the text of `info`: those with most first, idle ones as a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceferry.common.shown_text import aligned
+
+Json = dict[str, Any]
+
+
+def counted(n: int, what: str) -> str:
+    """Returns "1 sample", "2 samples"; words that end in s are as they are."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what if what.endswith('s') else what + 's'}"
+
+
+def percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def threads_lines(processes: list[Json], top: int) -> list[str]:
+    """Returns the lines of threads and of processes, the first `top` of those that have anything."""
+    threads = [(process, thread) for process in processes for thread in process["threads"]]
+    n_samples, n_calls = (sum(thread[key] for _, thread in threads) for key in ("samples", "calls"))
+    busy = sorted(((p, t) for p, t in threads if any(_weight(t))), key=lambda pair: [-n for n in _weight(pair[1])])
+    shown = busy[:top]
+    has = {key: any(_amount(thread, key) for _, thread in shown) for key in ("samples", "calls", "allocations")}
+    head = [word for key in ("samples", "calls") if has[key] for word in (key, "%")]
+    head += ["allocations"] if has["allocations"] else []
+    cells = [[*head, "thread"]] if shown else []
+    for process, thread in shown:
+        row = [str(thread["samples"]), percent(thread["samples"], n_samples)] if has["samples"] else []
+        row += [str(thread["calls"]), percent(thread["calls"], n_calls)] if has["calls"] else []
+        row += [str(thread["allocations"]["count"])] if has["allocations"] else []
+        cells.append([*row, _name(process, thread, len(processes) > 1)])
+    return ["", *_title(processes, len(threads)), *aligned(cells), *_rest(busy[top:], len(threads) - len(busy))]
+
+
+def _title(processes: list[Json], n_threads: int) -> list[str]:
+    """Returns the line above the threads; of a single process its name is in it."""
+    if len(processes) != 1:
+        return [f"{counted(n_threads, 'thread')} of {len(processes):,} processes:"] if processes else ["no threads"]
+    (process,) = processes
+    return [f"{counted(n_threads, 'thread')} of process {_process(process)}:"]
+
+
+def _process(process: Json) -> str:
+    cgroup = f" in {process['cgroup']}" if process["cgroup"] else ""
+    return f"{process['name']} {process['pid']}{cgroup}"
+
+
+def _name(process: Json, thread: Json, has_others: bool) -> str:
+    """Returns the thread's name and number, its process where there are several, and what else it has."""
+    is_main = (thread["name"], thread["tid"]) == (process["name"], process["pid"])
+    of = f" of {_process(process)}" if has_others and not is_main else ""
+    others = {each["event"]: each["samples"] for each in thread.get("events", ())[1:]} | thread["markers"]
+    held = ", ".join(f"{n} {what}" for what, n in others.items() if n)
+    return f"{thread['name']} {thread['tid']}{of}" + (f": {held}" if held else "")
+
+
+def _amount(thread: Json, key: str) -> int:
+    return int(thread[key]["count"] if key == "allocations" else thread[key])
+
+
+def _weight(thread: Json) -> tuple[int, ...]:
+    events = sum(each["samples"] for each in thread.get("events", ()))
+    amounts = (_amount(thread, key) for key in ("samples", "calls", "allocations"))
+    return (*amounts, events, sum(thread["markers"].values()))
+
+
+def _rest(more: list[tuple[Json, Json]], n_idle: int) -> list[str]:
+    lines = []
+    if more:
+        held = [(key, sum(_amount(thread, key) for _, thread in more)) for key in ("samples", "calls", "allocations")]
+        amounts = ", ".join(counted(n, key.removesuffix("s")) for key, n in held if n)
+        lines.append(f"  {counted(len(more), 'more thread')}" + (f" with {amounts}" if amounts else ""))
+    if n_idle:
+        lines.append(f"  {counted(n_idle, 'idle thread')}")
+    return lines
