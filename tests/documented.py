@@ -77,13 +77,15 @@ def blocks_of(page: Path) -> list[Block]:
 class Route:
     """How the commands of a page are typed. needs: programs without which they are not; files: of fixtures, by the
     names that the page has for them; before: what the reader has done, as commands; shows: what the outputs have
-    somewhere; picture: the recording of which docs has a picture, "" is none; large: takes long, or records."""
+    somewhere; picture: the recording of which docs has a picture, "" is none; tab: the part
+    of the page that is in the picture, by default that which opens; large: takes long, or records."""
 
     needs: Sequence[str] = ()
     files: dict[str, str] | None = None
     before: str = ""
     shows: Sequence[str] = ()
     picture: str = ""
+    tab: str = ""
     large: bool = False
 
     def missing(self) -> list[str]:
@@ -117,7 +119,8 @@ ROUTES = {
                        ("Program:Serve",), large=True),
     "docs/index.md": Route((), PERF | XRAY),
     "docs/slow.md": Route((), PERF, shows=("samples",)),
-    "docs/growing.md": Route(("mono", "mcs"), program("app.cs"), LEAK, ("Program:Serve", "growth from"), large=True),
+    "docs/growing.md": Route(("mono", "mcs"), program("app.cs"), LEAK, ("Program:Serve", "growth from"), "app.mlpd",
+                             "memory", large=True),
     "docs/waiting.md": Route(("perf", "g++"), None, COMPILED, large=True),
     "docs/view.md": Route((), PERF | XRAY, "traceferry perf.data -o out.json.gz --quiet"),
     "docs/packs.md": Route((), PERF | XRAY, "mv app.xray xray-log.app.a1b2c3"),
@@ -178,7 +181,7 @@ def typed(page: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def renew_pictures(folder: Path, only: Sequence[str]) -> None:
     for name, recording in PICTURES.items():
         if not only or name in only:
-            take(FIXTURES / recording, FIXTURES, folder, name)
+            take(FIXTURES / recording, None, folder / f"{name}.html", REPO / "docs" / "record" / f"{name}.png")
     for page, route in ROUTES.items():
         name = Path(page).stem
         if not route.picture or (only and name not in only):
@@ -187,18 +190,17 @@ def renew_pictures(folder: Path, only: Sequence[str]) -> None:
         if done is None or done.returncode:
             print(f"{page}: {done.stdout[-2000:] if done else 'no ' + ', '.join(route.missing())}")
             continue
-        take(sorted((folder / name).glob(route.picture))[0], folder / name, folder, name)
+        place = (REPO / page).with_suffix(".png")
+        take(sorted((folder / name).glob(route.picture))[0], folder / name, folder / f"{name}.html", place, route.tab)
 
 
-def take(recording: Path, symbols: Path, folder: Path, name: str) -> None:
+def take(recording: Path, symbols: Path | None, page: Path, output: Path, tab: str = "") -> None:
     """Takes the picture of a recording's page."""
     from pages import picture
 
-    page = folder / f"{name}.html"
     command = [sys.executable, "-m", "traceferry", recording, "-o", page, "--quiet"]
-    subprocess.run([*command, *(["--symbols", symbols] if symbols != FIXTURES else [])], check=True)
-    output = REPO / "docs" / "record" / f"{name}.png"
-    picture(page, output)
+    subprocess.run([*command, *(["--symbols", symbols] if symbols else [])], check=True)
+    picture(page, output, f"#tab={tab}" if tab else "")
     try:
         from PIL import Image
     except ImportError:

@@ -272,11 +272,11 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-def picture(page: Path, output: Path) -> None:
-    """Of a page as it opens."""
+def picture(page: Path, output: Path, fragment: str = "") -> None:
+    """Of a page as it opens. fragment: what stands behind its address, as #tab=functions."""
     with browser() as opened:
         shown = Opened(
-            opened.new_context(viewport={"width": 1280, "height": 860}, device_scale_factor=1), page.as_uri()
+            opened.new_context(viewport={"width": 1280, "height": 860}, device_scale_factor=1), page.as_uri() + fragment
         )
         shown.settle()
         shown.page.screenshot(path=output)

@@ -137,7 +137,7 @@ def test_a_mono_user_with_a_leak(shell: Shell) -> None:
     shutil.copy(RECIPES / "app.cs", shell.folder)
     route = commands_with("docs/growing.md", "mono --profile", "traceferry info", "leak.html")
     printed = shell.type("mcs app.cs", *route)
-    growth = printed.split("growth from heap snapshot")[1]
+    growth = printed.split("growth from heap shot")[1]
     assert re.search(r"\+\d+ .*System\.Byte\[\]", growth), growth
     assert "Session:.ctor < Program:Serve < Program:Main" in printed
     assert (shell.folder / "leak.html").stat().st_size > 10_000
