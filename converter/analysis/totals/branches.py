@@ -119,7 +119,7 @@ def by_function(trace: Trace, edges: Edges) -> EdgeGroups:
 
 
 class OfFunction(NamedTuple):
-    """What a function has of an event of EVENTS. n: in how many branches at most."""
+    """The amount that a function has of an event of EVENTS. n: in how many branches at most."""
 
     event: Event
     func: int
