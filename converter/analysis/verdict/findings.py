@@ -235,7 +235,7 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
         if detail and advice == IS_AN_IMAGE:
             return Advice("names_missing", f"{name} ({share}): {advice}")
         if detail:
-            command = _names_command(case, name, kind)
+            command = _names_command(case, name, kind, advice)
             if command.startswith(PACK):
                 text = "where it was recorded, put it into a pack with the names, and read that here"
                 return Advice("names_missing", text, command)
@@ -262,7 +262,7 @@ def _is_own(case: Case, name: str) -> bool:
     return _category_of(case.trace, name) == NATIVE and not path.startswith(("/usr/", "/bin/", "/sbin/", "/opt/"))
 
 
-def _names_command(case: Case, name: str, kind: str) -> str:
+def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
     """Returns what to type for a library: record again with its build id, read on the machine that recorded, or with a
     file of its symbols."""
     trace = case.trace
@@ -275,7 +275,9 @@ def _names_command(case: Case, name: str, kind: str) -> str:
         text = case.record_with({"--buildid-mmap": None})
         return f"{text} | traceferry - -o out.html" if case.is_pipe else text
     if kind == "names_partly_missing":
-        return case.read_with("--symbols FILE" if _is_own(case, name) else "--debuginfod")
+        is_general = advice == KINDS[kind].advice
+        has_server = not _is_own(case, name) if is_general else "--debuginfod" in advice
+        return case.read_with("--debuginfod" if has_server else "--symbols FILE")
     return case.read_with("--symbols FILE-OR-DIR")
 
 
