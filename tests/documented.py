@@ -73,6 +73,10 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
+# Programs that are not in PATH, but named by a variable.
+GIVEN = {"trace_processor_shell": os.environ["PERFETTO_TP_BIN"]} if "PERFETTO_TP_BIN" in os.environ else {}
+
+
 @dataclass(frozen=True)
 class Route:
     """How the commands of a page are typed. needs: programs without which they are not; files: of fixtures, by the
@@ -89,7 +93,7 @@ class Route:
     large: bool = False
 
     def missing(self) -> list[str]:
-        return [name for name in self.needs if shutil.which(name) is None]
+        return [name for name in self.needs if name not in GIVEN and shutil.which(name) is None]
 
 
 def program(name: str) -> dict[str, str]:
@@ -162,7 +166,8 @@ def prepare(route: Route, folder: Path) -> dict[str, str]:
             data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
         (folder / name).write_bytes(data)
     own = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
-    return dict(os.environ) | own
+    engine = {"TRACEFERRY_TRACE_PROCESSOR": next(iter(GIVEN.values()))} if GIVEN else {}
+    return dict(os.environ) | own | engine
 
 
 def typed(page: str, folder: Path) -> subprocess.CompletedProcess[str]:
