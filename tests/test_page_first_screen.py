@@ -77,6 +77,7 @@ TIMERS = tuple(Called(f"v8::timers_{nth}", "Runtime", lib="node") for nth in ran
 LOAD = Called("Module._load", "JavaScript", "node:internal/modules/cjs/loader")
 MAIN, HANDLE, LATER = (Called(name, "JavaScript", "/srv/app.js") for name in ("main", "handle", "later"))
 SPLIT = Called("StringPrototypeSplit", "JavaScript", kind="builtin")
+UNKNOWN = Called("[unknown]", "Other")
 WORKER = (Called("start_thread", "System library", lib="libc.so.6"), Called("v8::collect", "Runtime", lib="node"))
 
 
@@ -132,9 +133,9 @@ def test_a_click_unfolds_and_a_button_folds_again(chromium: Any, page: Path) -> 
 def test_the_largest_costs_are_in_words_with_links(chromium: Any, page: Path) -> None:
     shown = opened(chromium, page)
     assert shown.page.inner_text(".costs").splitlines() == [
-        "40.0% handle: most in StringPrototypeSplit (40.0%)",
+        "40.0% handle app.js:7: most in StringPrototypeSplit (40.0%)",
         "30.0% outside of your code: most under v8::collect (26.0%)",
-        "20.0% later itself",
+        "20.0% later app.js:7 itself",
     ]
     order = shown.page.evaluate("""['.costs', '.legend', '.flame'].map(
         (one) => document.querySelector(one).getBoundingClientRect().top)""")
@@ -149,12 +150,13 @@ def test_the_largest_costs_are_in_words_with_links(chromium: Any, page: Path) ->
 @pytest.mark.parametrize(
     ("stacks", "words"),
     [
-        ([(MAIN,)], ["100.0% main itself"]),
-        ([(MAIN, HANDLE)] * 9 + [(MAIN,)], ["90.0% handle itself", "10.0% main itself"]),
+        ([(MAIN,)], ["100.0% main app.js:7 itself"]),
+        ([(MAIN, HANDLE)] * 9 + [(MAIN,)], ["90.0% handle app.js:7 itself", "10.0% main app.js:7 itself"]),
         ([WORKER] * 3, ["100.0% v8::collect itself"]),
+        ([(MAIN, UNKNOWN, SPLIT), (UNKNOWN,)], ["50.0% main app.js:7", "50.0% outside of your code"]),
         (
             [(MAIN, SPLIT), (MAIN, TIMERS[0]), (MAIN,)],
-            ["100.0% main: 33.3% itself, most in StringPrototypeSplit (33.3%)"],
+            ["100.0% main app.js:7: 33.3% itself, most in StringPrototypeSplit (33.3%)"],
         ),
     ],
 )  # fmt: skip

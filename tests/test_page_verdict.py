@@ -43,5 +43,5 @@ def test_the_verdict_stands_above_all(load: Any, badge: str | None, chromium: An
     border = "getComputedStyle(document.querySelector('header .verdict-line')).borderLeftWidth"
     assert (shown.page.evaluate(border) == "0px") == (verdict["kind"] == "good"), "a healthy recording has no box"
     shown.go(tab="report")
-    assert shown.page.inner_text("#report .verdict-line").startswith(line[:20])
+    assert shown.page.is_visible("header .verdict-line"), "above every tab"
     assert shown.problems == []

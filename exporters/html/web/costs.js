@@ -3,6 +3,8 @@
 const MOST_COSTS = 3;
 // Less than this is no cost that anybody would name.
 const LEAST_COST = 0.01;
+// What stands for frames that nobody could name or read explains nothing.
+const PLACEHOLDERS = ["[unknown]", "(truncated stack)"];
 
 /**
  * The costs, the largest first: {func, amount, self, callee, ofCallee}. Each node counts for the innermost function of
@@ -51,7 +53,8 @@ function costsOf(paths) {
   for (const [key, amount] of ofCallee) {
     const [func, called] = key.split(".").map(Number);
     const cost = found.get(func);
-    if (called >= 0 && amount > cost.ofCallee) {
+    const isNamed = called >= 0 && !PLACEHOLDERS.includes(recording.shortNameOf(called));
+    if (isNamed && amount > cost.ofCallee) {
       [cost.callee, cost.ofCallee] = [called, amount];
     }
   }
@@ -61,7 +64,9 @@ function costsOf(paths) {
       mainPart(paths, (node) => owner[node] < 0, found.get(-1).amount),
     );
   }
-  return [...found.values()].sort((a, b) => b.amount - a.amount || a.func - b.func).slice(0, MOST_COSTS);
+  return [...found.values()]
+    .sort((a, b) => b.amount - a.amount || (a.func < 0) - (b.func < 0) || a.func - b.func)
+    .slice(0, MOST_COSTS);
 }
 
 /** The innermost function that has half of what is outside of the user's code, with what it calls. */
@@ -73,7 +78,8 @@ function mainPart({ parent, frame, own, recording }, isOutside, whole) {
       total[parent[node]] += total[node];
     }
     // Parents come before their children, so the last ones that are seen are the outermost.
-    if (frame[node] >= 0 && 2 * total[node] >= whole && (callee < 0 || total[node] < ofCallee)) {
+    const isNamed = frame[node] >= 0 && !PLACEHOLDERS.includes(recording.nameOf(frame[node]));
+    if (isNamed && 2 * total[node] >= whole && (callee < 0 || total[node] < ofCallee)) {
       [callee, ofCallee] = [recording.frames.func[frame[node]], total[node]];
     }
   }
@@ -102,16 +108,23 @@ function costsElement(paths, unit, state) {
         share(cost.amount),
         " ",
         cost.func < 0 ? "outside of your code" : link(cost.func),
+        placeElement(recording, cost.func),
         ...wordsOf(cost, whole, link),
       ),
     ),
   );
 }
 
+/** Where a function stands, after its name; null where that is not known. */
+function placeElement(recording, func) {
+  const place = func < 0 ? "" : recording.placeOf(func);
+  return place === "" ? null : el("span", { class: "share", text: ` ${place}` });
+}
+
 function wordsOf({ func, amount, self, callee, ofCallee }, whole, link) {
   const place = [];
   if (callee < 0 || self >= 0.9 * amount) {
-    return func < 0 ? place : [" itself"];
+    return func < 0 || self < 0.5 * amount ? place : [" itself"];
   }
   const parts = func >= 0 && self >= 0.1 * amount ? [`: ${formatShare(self, whole)} itself, `] : [": "];
   const isMost = ofCallee >= 0.5 * (amount - self);

@@ -102,7 +102,7 @@ function eventTitle({ name, kind, is_scaled: isScaled }) {
 
 const VERDICT_BADGES = { error: "damaged", good: "good" };
 
-/** What the recording is worth, in a line, and the next commands; state: null where there is no way to the report. */
+/** What the recording is worth, in a line, and the next commands. */
 function verdictElement({ kind, severity, headline, advice, more }, state) {
   const level = kind === "good" ? "good" : severity;
   const told = advice.map(({ text, command }) =>
@@ -119,9 +119,7 @@ function verdictElement({ kind, severity, headline, advice, more }, state) {
     { class: `verdict-line ${level}` },
     el("span", { class: "badge", text: VERDICT_BADGES[level] ?? "to improve" }),
     el("div", {}, el("strong", { text: headline }), told.length > 0 ? el("ul", {}, told) : null),
-    more > 0 && state !== null
-      ? button(`${formatCount(more)} more`, () => state.go({ tab: "report" }), { class: "quiet" })
-      : null,
+    more > 0 ? button(`${formatCount(more)} more`, () => state.go({ tab: "report" }), { class: "quiet" }) : null,
   );
 }
 

@@ -362,7 +362,6 @@ function reportView(recording) {
     el("li", { text: `${input.path}: ${input.producer}, ${input.format} ${input.version}` }),
   );
   return [
-    verdictElement(recording.info.verdict, null),
     el(
       "section",
       { class: "table" },
