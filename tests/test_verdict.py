@@ -71,6 +71,7 @@ def test_what_is_no_command_of_the_recorder(text: str) -> None:
         ("libcoreclr.so", "env DOTNET_PerfMapEnabled=1 dotnet a.dll", None),
         ("libcoreclr.so", "env A=1 dotnet a.dll", "env DOTNET_PerfMapEnabled=1 A=1 dotnet a.dll"),
         ("libruby.so.3.3", "ruby a.rb", "ruby --yjit --yjit-perf a.rb"),
+        ("libruby-3.1.so.3.1.2", "ruby --yjit a.rb", "ruby3.3 --yjit --yjit-perf a.rb"),
         ("libperl.so.5.36", "perl a.pl", None),
     ],
 )  # fmt: skip

@@ -60,7 +60,10 @@ RUNTIMES = (
         ".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",),
         asked="PerfMapEnabled",
     ),
-    Runtime("Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf"), asked="--[yz]jit-perf"),
+    Runtime(
+        "Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf"), program="ruby3.3",
+        instead_of=("--yjit",), asked="--[yz]jit-perf",
+    ),
     Runtime("Julia", "Julia", r"julia|libjulia\S*\.so[\d.]*", environment=("ENABLE_JITPROFILING=1",)),
     Runtime("Dart", "Dart", r"dart(?:aotruntime|vm)?", ("--generate-perf-events-symbols",)),
 )  # fmt: skip
