@@ -74,6 +74,7 @@ def save(
     format: str | None = None,  # noqa: A002 - the word of the command line
     progress: Callable[[int], None] | None = None,
     without: Collection[str] = (),
+    max_size: int | None = None,
 ) -> None:
     """Writes a trace for a viewer. The bytes do not depend on what the trace was used for before.
 
@@ -89,6 +90,9 @@ def save(
         Called with the number of records that were written since the last call.
     without : collection of str, default ()
         What a page does not embed: "firefox", "perfetto" or both.
+    max_size : int, optional
+        Bytes of the output. Where it would be larger, short calls are summed in place until it is not; time and calls
+        of each function and thread stay what they are.
 
     Raises
     ------
@@ -97,16 +101,22 @@ def save(
     """
     path = str(output)
     exporter = registry.exporter_named(format) if format else registry.exporter_for(path)
-    write = exporter.writer(without)
-    with open_output(path) as out:
-        write(TraceBuilder(trace), out, progress or (lambda _: None))
-    if out.n_bytes > exporter.viewer_limit:
+    write, progress = exporter.writer(without), progress or (lambda _: None)
+    if max_size is not None:
+        from traceferry.fitting import save_within
+
+        n_bytes = save_within(trace, path, write, progress, max_size)
+    else:
+        with open_output(path) as out:
+            write(TraceBuilder(trace), out, progress)
+        n_bytes = out.n_bytes
+    if n_bytes > exporter.viewer_limit:
         longer = f"write {exporter.longer_suffix}; or " if exporter.longer_suffix else ""
         trace.report.note(
             "output_too_large",
             where=exporter.name,
-            detail=f"{out.n_bytes / 1e9:.1f} GB for {exporter.viewer}, uncompressed",
-            advice=longer + advice.what_would_fit(trace, out.n_bytes, exporter.viewer_limit),
+            detail=f"{n_bytes / 1e9:.1f} GB for {exporter.viewer}, uncompressed",
+            advice=longer + advice.what_would_fit(trace, n_bytes, exporter.viewer_limit),
         )
 
 

@@ -91,7 +91,13 @@ def narrowed(trace: Trace, options: LoadOptions) -> Trace:
         trace = select_threads(trace, _as_list(options.threads))
     if options.time_range is not None:
         trace = _in_range(trace, *options.time_range)
-    return select_lasting(trace, options.min_duration_ns) if options.min_duration_ns > 0 else trace
+    if options.min_duration_ns > 0:
+        trace = select_lasting(trace, options.min_duration_ns)
+    if options.max_events is None:
+        return trace
+    from traceferry.timeline.short_calls import select_events
+
+    return select_events(trace, options.max_events)
 
 
 def _in_range(trace: Trace, start_ns: int | None, end_ns: int | None) -> Trace:

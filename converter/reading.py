@@ -34,6 +34,9 @@ class LoadOptions:
         None is open. Everything by default.
     min_duration_ns : int, default 0
         Leaves out calls that are shorter, in ns.
+    max_events : int, optional
+        Sums short calls in place, where there are more events than that: calls, samples, allocations and all others.
+        Time and calls of each function and thread stay what they are. No limit by default.
     threads : str or sequence of str, default ()
         Keeps only these threads, by number, name or part of the name. All by default.
     embed_sources : bool, path or sequence of paths, default False
@@ -79,6 +82,7 @@ class LoadOptions:
     format: str | None = None
     time_range: tuple[int | None, int | None] | None = None
     min_duration_ns: int = 0
+    max_events: int | None = None
     threads: str | Sequence[str] = ()
     embed_sources: bool | Paths = False
     source_roots: Paths = ()

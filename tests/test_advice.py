@@ -43,11 +43,11 @@ def recording(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("share", "wanted"),
     [
-        (1.0, "--min-duration 32ns or --range 0,84.4us"),
-        (0.11, "--min-duration 316ns or --range 0,9.24us"),
-        (0.012, "--min-duration 316ns or --range 0,1us"),
-        (0.002, "--min-duration 3.16us or --range 0,167ns"),
-        (0.0001, "--min-duration 1ms or --range 0,8ns"),
+        (1.0, "--max-events 3999, which sums short calls, --min-duration 32ns or --range 0,84.4us"),
+        (0.11, "--max-events 439, which sums short calls, --min-duration 316ns or --range 0,9.24us"),
+        (0.012, "--max-events 47, which sums short calls, --min-duration 316ns or --range 0,1us"),
+        (0.002, "--max-events 7, which sums short calls, --min-duration 3.16us or --range 0,167ns"),
+        (0.0001, "--max-events 0, which sums short calls, --min-duration 1ms or --range 0,8ns"),
     ],
 )
 def test_the_shortest_duration_that_is_enough(recording: Path, share: float, wanted: str) -> None:
@@ -69,7 +69,8 @@ def test_rows_of_every_kind_count() -> None:
     trace = trace_of(ThreadData(calls=calls, samples=samples, allocations=allocations))
     trace.bounds = (0, 300)
     assert [what_would_fit(trace, 90, limit) for limit in (50, 75)] == [
-        "--min-duration 10ns or --range 0,150ns would fit", "--min-duration 10ns or --range 0,225ns would fit",
+        "--max-events 25, which sums short calls, --min-duration 10ns or --range 0,150ns would fit",
+        "--max-events 37, which sums short calls, --min-duration 10ns or --range 0,225ns would fit",
     ]  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def test_what_lies_behind_the_rows_that_are_looked_at(monkeypatch: pytest.Monkey
     trace = trace_of(ThreadData(calls=in_pieces(calls_table(rows), 100)))
     trace.bounds = (0, 40_000)
     monkeypatch.setattr(advice, "ROWS_LOOKED_AT", 2_000)
-    times = [what_would_fit(trace, 9000, limit).split("0,")[1] for limit in (250, 5000, 9900)]
+    times = [what_would_fit(trace, 9000, limit).split("--range 0,")[1] for limit in (250, 5000, 9900)]
     assert [parse_duration(time.removesuffix(" would fit")) / 40_000 for time in times] == [
         pytest.approx(share, abs=0.003) for share in (0.025, 0.5, 0.99)
     ]
@@ -96,9 +97,16 @@ def test_the_advice_helps(recording: Path, tmp_path: Path, monkeypatch: pytest.M
     assert re.fullmatch(r"0\.0 GB for \S+, uncompressed", issue.detail)
     assert not report.lossy
     longer = re.escape("write .jslb.gz; or ") if suffix == ".json" else ""
-    match = re.fullmatch(longer + r"--min-duration (\S+) or --range (\S+) would fit", issue.advice)
+    match = re.fullmatch(
+        longer + r"--max-events (\d+), which sums short calls, --min-duration (\S+) or --range (\S+) would fit",
+        issue.advice,
+    )
     assert match
-    narrower = LoadOptions(min_duration_ns=parse_duration(match[1])), LoadOptions(time_range=parse_range(match[2]))
+    narrower = (
+        LoadOptions(max_events=int(match[1])),
+        LoadOptions(min_duration_ns=parse_duration(match[2])),
+        LoadOptions(time_range=parse_range(match[3])),
+    )
     for options in narrower:
         after = traceferry.convert(recording, output, options=options)
         assert [issue for issue in after if issue.kind == "output_too_large"] == []

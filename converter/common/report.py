@@ -297,6 +297,13 @@ KINDS: dict[str, Kind] = {
     # what was asked for
     "input_repeated": Kind("info", "an input given more than once is read once", is_told=True),
     "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls", is_told=True),
+    "short_calls_summed": Kind("info", "short calls are summed in place, so that totals stay: fewer than there were",
+        "those that stand for several say for how many; --range and a larger budget show each call", is_told=True),
+    "arguments_summed": Kind("info", "arguments of calls that were summed are left out"),
+    "budget_exceeded": Kind("info", "more events than asked for: short calls alone can be summed",
+        "--range and --thread make less of the recording", is_told=True),
+    "size_exceeded": Kind("info", "the output is larger than asked for: short calls alone can be summed",
+        "--range and --thread make less of the recording", of_output=True, is_told=True),
     # what an exporter cannot carry
     "depth_cut": Kind("info", "calls deeper than the viewer keeps were left out",
         "the other outputs keep every depth; --range narrows the recording", of_output=True),

@@ -28,12 +28,29 @@ class Sink(Protocol):
     def write(self, data: bytes | bytearray | memoryview, /) -> Any: ...
 
 
-class Output:
-    """Takes pieces of bytes. n_bytes: how many came in, before compression."""
+class TooLargeError(Exception):
+    """More bytes than asked for. size: how many there would be."""
 
-    def __init__(self, sink: Sink, gzip: bool) -> None:
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+class Nowhere:
+    """Takes bytes and keeps none."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+
+class Output:
+    """Takes pieces of bytes. n_bytes: how many came in, before compression; n_written: how many went out. most: of
+    these, as many as reach the sink."""
+
+    def __init__(self, sink: Sink, gzip: bool, most: int = sys.maxsize) -> None:
         self.n_bytes = 0
+        self.n_written = 0
         self._sink = sink
+        self._most = most
         self._gzip: Any = None
         self._pending = bytearray()
         if gzip:
@@ -57,23 +74,33 @@ class Output:
     def _emit(self, data: bytes | bytearray | memoryview) -> None:
         if self._gzip is not None:
             data = self._gzip.compress(data)
-        self._sink.write(data)
+        self._pass_on(data)
+
+    def _pass_on(self, data: bytes | bytearray | memoryview) -> None:
+        self.n_written += len(data)
+        if self.n_written <= self._most:
+            self._sink.write(data)
 
     def finish(self) -> None:
+        """Ends the output. Raises TooLargeError if it has more bytes than it may."""
         self._emit(self._pending)
         self._pending = bytearray()
         if self._gzip is not None:
-            self._sink.write(self._gzip.flush())
+            self._pass_on(self._gzip.flush())
+        if self.n_written > self._most:
+            raise TooLargeError(self.n_written)
 
 
 @contextmanager
-def open_output(path: str, mode: int = ANYBODY) -> Iterator[Output]:
+def open_output(path: str, mode: int = ANYBODY, most: int = sys.maxsize) -> Iterator[Output]:
     """Opens the output at `path`, or standard output for "-". A failure inside leaves a file as it was.
 
     What exists and is not a regular file, such as a FIFO or a device, is written to; a link is followed; a file is
-    replaced once the output is complete, and keeps its mode. mode: who may read and write the file at most.
+    replaced once the output is complete, and keeps its mode. mode: who may read and write the file at most; most: bytes
+    of a file, as many as it may have.
 
-    Raises UsageError if the path cannot be written. Exceptions from the body propagate.
+    Raises UsageError if the path cannot be written, TooLargeError if there are more bytes. Exceptions from the body
+    propagate.
     """
     if path == "-":
         sink = _Stream(sys.stdout.buffer)
@@ -83,9 +110,19 @@ def open_output(path: str, mode: int = ANYBODY) -> Iterator[Output]:
         sink.flush()
         return
     with _descriptor_of(path, mode) as handle:
-        out = Output(_Descriptor(handle, path), gzip=path.endswith(".gz"))
+        out = Output(_Descriptor(handle, path), is_compressed(path), most)
         yield out
         out.finish()
+
+
+def is_compressed(path: str) -> bool:
+    return path.endswith(".gz")
+
+
+def is_replaced(path: str) -> bool:
+    """Whether an output at the path is a file that is there when it is complete, not what is written to at once."""
+    is_file = os.path.isfile(path) or not os.path.exists(path)
+    return path != "-" and STREAM.fullmatch(path) is None and is_file
 
 
 def beside(path: str, suffix: str) -> str:
@@ -112,7 +149,7 @@ def check_distinct(outputs: Sequence[str], inputs: Sequence[str]) -> None:
 @contextmanager
 def _descriptor_of(path: str, mode: int) -> Iterator[int]:
     stream = STREAM.fullmatch(path)
-    if stream is None and (os.path.isfile(path) or not os.path.exists(path)):
+    if is_replaced(path):
         with _replacement_of(path, mode) as handle:
             yield handle
         return

@@ -31,7 +31,16 @@ def what_would_fit(trace: Trace, size: int, limit: int) -> str:
     fitting = [ns for ns, n in zip(CANDIDATES_NS, kept, strict=True) if n <= total * share]
     if not fitting or total == 0:
         return f"{by_range} would fit"
-    return f"--min-duration {format_duration(fitting[0])} or {by_range} would fit"
+    events = f"--max-events {_short_count(int(total * share))}"
+    return f"{events}, which sums short calls, --min-duration {format_duration(fitting[0])} or {by_range} would fit"
+
+
+def _short_count(n: int) -> str:
+    """Returns about so many, not more, as the command line takes it: 1250K."""
+    for digits, unit in ((6, "M"), (3, "K")):
+        if n >= 10 ** (digits + 1):
+            return f"{n // 10**digits}{unit}"
+    return str(n)
 
 
 def _rows_by_slice(trace: Trace, data: ThreadData) -> Array:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from traceferry.model import Trace
 
 # Of one conversion, with their values where they are not given.
-SINGLE_OPTIONS = {"report": None, "fail_on": None}
+SINGLE_OPTIONS = {"report": None, "fail_on": None, "max_size": None}
 
 
 def add_to(convert: CommandParser) -> None:
@@ -47,6 +47,7 @@ def add_to(convert: CommandParser) -> None:
         "--without", action="append", default=[], choices=held, metavar="NAME",
         help=f"keep a page small: do not embed the file for this viewer; repeat the option for both: {', '.join(held)}",
     )  # fmt: skip
+    options.add_max_size(convert)
     convert.rare.add_argument(
         "--batch", action="store_true",
         help="convert each recording by itself, on all processors or a Dask cluster: inputs are files, folders, "
@@ -76,7 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     with loaded(arguments, arguments.quiet) as (trace, progress):
         tally = Tally(trace)
         with report_to(arguments, trace, tally):
-            save(tally.trace, output, format=exporter.name, progress=progress, without=arguments.without)
+            save(
+                tally.trace, output, format=exporter.name, progress=progress, without=arguments.without,
+                max_size=arguments.max_size,
+            )  # fmt: skip
     coach.tell_verdict(arguments, trace, tally.samples)
     if not arguments.quiet and output != "-":
         coach.tell(f"wrote {output}: open it in {exporter.viewer}")

@@ -35,6 +35,7 @@ RECORDING = SAMPLES.example
 PROGRAM = next(importer.example for importer in registry.IMPORTERS if "--symbols" in importer.example)
 NAMES_OF_ANYTHING = (".txt",)
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+COUNT_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 Number = TypeVar("Number", int, float)
 FailOn = Literal["loss", "damage"]
@@ -100,6 +101,10 @@ def add_recording_options(parser: CommandParser) -> None:
         help="keep only this thread, by number, name or part of the name; repeat the option for several",
     )  # fmt: skip
     parser.selection.add_argument("--min-duration", metavar="DUR", help="leave out shorter calls: 10us")
+    parser.selection.add_argument(
+        "--max-events", type=count, metavar="N",
+        help="sum short calls in place where there are more events, as 500K or 2M; totals stay what they are",
+    )  # fmt: skip
     parser.rare.add_argument(
         "--trace-processor", metavar="PATH",
         help="the trace_processor_shell that reads Perfetto traces and SQL (default: as `traceferry formats` tells)",
@@ -220,6 +225,7 @@ def load_options(arguments: argparse.Namespace, adds_calls: bool = False) -> Loa
         format=arguments.format,
         time_range=parse_range(arguments.range) if arguments.range else None,
         min_duration_ns=parse_duration(arguments.min_duration) if arguments.min_duration else 0,
+        max_events=arguments.max_events,
         threads=arguments.thread,
         embed_sources=arguments.embed_sources,
         source_roots=getattr(arguments, "source_root", ()),
@@ -260,7 +266,23 @@ def size(text: str) -> int:
     """Returns bytes; K, M, G and T are powers of 1024."""
     if text == "none":
         return sys.maxsize
+    return _with_unit(text, SIZE_UNITS, "a size: write it as 500M or 20G, or none")
+
+
+def count(text: str) -> int:
+    """Returns a number; K, M and G are powers of 1000."""
+    return _with_unit(text, COUNT_UNITS, "a number of events: write it as 500000, 500K or 2M")
+
+
+def _with_unit(text: str, units: dict[str, int], what: str) -> int:
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    if not (number.isascii() and number.isdigit()) or unit not in SIZE_UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write it as 500M or 20G, or none")
-    return int(number) * SIZE_UNITS[unit]
+    if not (number.isascii() and number.isdigit()) or unit not in units:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return int(number) * units[unit]
+
+
+def add_max_size(parser: CommandParser) -> None:
+    parser.output.add_argument(
+        "--max-size", type=size, metavar="SIZE",
+        help="sum short calls in place until the output has at most this size, as 50M; totals stay what they are",
+    )  # fmt: skip

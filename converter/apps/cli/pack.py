@@ -34,7 +34,7 @@ def add_to(pack: CommandParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for option in ("range", "thread", "min_duration"):
+    for option in ("range", "thread", "min_duration", "max_events"):
         if getattr(arguments, option):
             raise UsageError(f"--{option.replace('_', '-')} does not work with pack: it keeps whole recordings")
     if arguments.output is None and arguments.inputs[0] == "-":

@@ -31,7 +31,7 @@ BLANK = re.compile(r"(?:\s|;|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
 # The importer that reads through trace_processor.
 ENGINES = "perfetto"
 # Options that choose a part of a recording, with their values where they are not given.
-SELECTIONS: dict[str, object] = {"range": None, "thread": [], "min_duration": None, "symbols": []}
+SELECTIONS: dict[str, object] = {"range": None, "thread": [], "min_duration": None, "max_events": None, "symbols": []}
 
 
 def add_to(query: CommandParser) -> None:

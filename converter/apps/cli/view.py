@@ -38,6 +38,7 @@ def add_to(view: CommandParser) -> None:
     )
     options.add_input_options(view)
     view.output.add_argument("--in", dest="viewer", choices=VIEWERS, help="the viewer (default: firefox)")
+    options.add_max_size(view)
     view.output.add_argument("--no-open", action="store_true", help="print the address, open no browser")
     view.output.add_argument("--watch", action="store_true", help="convert again when an input changes")
     coach.add_verbosity(view)
@@ -138,7 +139,7 @@ class _Recordings:
             else:
                 with loaded(self._arguments, self._arguments.quiet) as (trace, progress):
                     tally = Tally(trace)
-                    made = Conversion(self._title, tally.trace, own)
+                    made = Conversion(self._title, tally.trace, own, max_size=self._arguments.max_size)
                     made.file_for(self.viewer, progress)
                 coach.tell_verdict(self._arguments, trace, tally.samples)
         except BaseException:
@@ -152,6 +153,7 @@ class _Recordings:
 
 def _refuse_selection(arguments: argparse.Namespace) -> None:
     selecting = {"--range": arguments.range, "--thread": arguments.thread, "--min-duration": arguments.min_duration,
+                 "--max-events": arguments.max_events, "--max-size": arguments.max_size,
                  "--embed-sources": arguments.embed_sources}  # fmt: skip
     used = [option for option, value in selecting.items() if value]
     if used:

@@ -33,12 +33,13 @@ COMPRESSED_HEAD = 1 << 20
 @dataclass
 class Conversion:
     """One state of the inputs. title: for people; trace: None for a file that was converted before; folder: an empty
-    one for its files; files: by the viewers' names."""
+    one for its files; files: by the viewers' names; max_size: bytes of each of them."""
 
     title: str
     trace: Trace | None
     folder: Path
     files: dict[str, Path] = field(default_factory=dict)
+    max_size: int | None = None
     _locks: dict[str, Lock] = field(default_factory=lambda: {name: Lock() for name in VIEWERS})
 
     @property
@@ -56,7 +57,7 @@ class Conversion:
                 if self.trace is None:
                     raise UsageError(f"{self.title} is not a file for {viewer.title}")
                 path = self.folder / f"trace{viewer.suffix}"
-                save(self.trace, path, format=viewer.name, progress=progress)
+                save(self.trace, path, format=viewer.name, progress=progress, max_size=self.max_size)
                 self.files[viewer.name] = path
             return self.files[viewer.name]
 
