@@ -10,6 +10,7 @@ from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 from traceferry.files.json_text import is_json, is_page, members_seen
+from traceferry.files.known_files import known_file
 from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.reading import Reading
@@ -82,7 +83,9 @@ class Exporter(NamedTuple):
         name."""
         unknown = next((name for name in without if name not in self.holds), None)
         if unknown is not None:
-            raise UsageError(f"{self.name} holds no {unknown!r}" + (f"; it holds {self.holds}" if self.holds else ""))
+            pages = ", ".join(self.holds)
+            reason = f"it holds {pages}" if self.holds else "only a page (.html) holds files for viewers"
+            raise UsageError(f"--without {unknown}: the output is of the format {self.name}, and {reason}")
         return self.imported(without)
 
 
@@ -331,6 +334,10 @@ def exporter_for(path: str) -> Exporter:
     raise UsageError(f"{path}: no output format has this suffix; known: {suffixes}, each also with .gz (or use --to)")
 
 
+# Archives tell themselves at their 257th byte.
+KNOWN_HEAD_SIZE = 512
+
+
 def detect(source: Source) -> Importer:
     """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]
@@ -344,6 +351,9 @@ def detect(source: Source) -> Importer:
     found = next((one for one in IMPORTERS if len(text) > len(head) and one.module.sniff(text)), None)
     if found is not None:
         return found
+    known = known_file(bytes(source.data[:KNOWN_HEAD_SIZE]), source.path)
+    if known:
+        raise FormatError(f"{known} (see: traceferry formats)", 0, path=source.path)
     by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
     hint = f"; its suffix is that of {by_suffix.name}: to read it as that, --from {by_suffix.name}" if by_suffix else ""
     if is_json(head):

@@ -44,6 +44,7 @@ NAMED = {
     "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},
     "converter/apps/cli/view.py": {"firefox", "perfetto"},
     "converter/apps/fleet/inputs.py": {"perf"},
+    "converter/files/known_files.py": {"perf", "collapsed", "speedscope"},
     "converter/model/categories.py": {"mono"},
     "converter/model/schema.py": {"firefox"},
     "converter/common/report.py": {"firefox", "perf", "perfetto"},
