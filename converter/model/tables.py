@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.model.schema import Array, TableSpec
+from traceferry.native.distinct import distinct_with_places
 
 # Of numbers that are looked up: the distance between two of them, on average at most.
 MOST_SPARSE = 4
@@ -163,9 +164,13 @@ def containing_interval(begins: Array, sizes: Array, addresses: Array) -> Array:
 
 def rows_by_key(keys: Array) -> dict[int, Array]:
     """The rows (int64, rising) of each integer key."""
-    order = np.argsort(keys, kind="stable")
-    begins = np.flatnonzero(keys[order][1:] != keys[order][:-1]) + 1
-    return {int(keys[rows[0]]): rows for rows in np.split(order, begins)} if len(order) else {}
+    values, place = distinct_with_places(keys.astype(np.int64))
+    if keys.dtype == np.uint64:
+        values = values.view(np.uint64)
+    # Numbers of 16 bits are sorted in a tenth of the time.
+    order = np.argsort(place.astype(np.uint16) if len(values) <= 1 << 16 else place, kind="stable")
+    ends = np.cumsum(np.bincount(place, minlength=len(values)))
+    return dict(zip(values.tolist(), np.split(order, ends[:-1]), strict=True)) if len(order) else {}
 
 
 class GrowingTable(Table):

@@ -206,9 +206,8 @@ class Stream:
         names = [trace.strings[name] for name in trace.categories["name"].tolist()]
         kinds = map(CATEGORY_KINDS.get, names)
         of_category = [KERNEL if kind == pb.FrameKind.KIND_KERNEL else USER for kind in kinds]
-        modes = np.full(len(stacks), UNKNOWN, np.int32)
-        leaves = trace.stacks["frame"][stacks[stacks >= 0]]
-        modes[stacks >= 0] = np.array([*of_category, UNKNOWN], np.int32)[trace.frames["category"][leaves]]
+        of_stack = np.array([*of_category, UNKNOWN], np.int32)[trace.frames["category"][trace.stacks["frame"]]]
+        modes: Array = np.append(of_stack, np.int32(UNKNOWN))[stacks]
         return modes
 
 

@@ -13,6 +13,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 import numpy as np
 
+from traceferry.native.bytes cimport prefetch
 from traceferry.native.interning cimport intern_pair
 from traceferry.native.nodes cimport NodeTable
 from traceferry.native.search cimport last_at
@@ -41,6 +42,10 @@ cpdef enum OfMode:
 # Of how many threads the latest stack is kept: a power of two. A thread's place is that of its number's low bits.
 cdef enum:
     CACHED = 64
+
+# So many samples ahead, memory is asked for.
+cdef enum:
+    AHEAD = 8
 
 # The latest sample at a place. end: of its callchain, of which n_words entries can be compared; depth: how many keys it
 # has.
@@ -163,6 +168,7 @@ def collect(
     cdef Latest* latest
     cdef uint8_t[:, ::1] buffer = np.zeros((CACHED, width * sizeof(Entry)), np.uint8)
     cdef Entry* words
+    cdef const uint64_t* ahead
     for t in range(CACHED):
         all_latest[t] = Latest(0, 0, 0, 0, 0, 0)
     i = 0
@@ -171,6 +177,11 @@ def collect(
             keys.grow(4 * keys.size)
         with nogil:
             while i < n and keys.n + length[i] + 1 <= keys.size:
+                # Callchains are far from each other, where they stand in the recording.
+                if i + AHEAD < n and length[i + AHEAD]:
+                    ahead = &chain[start[i + AHEAD]]
+                    prefetch(<const uint8_t*>ahead)
+                    prefetch(<const uint8_t*>(ahead + length[i + AHEAD] - 1))
                 t = threads[i] & (CACHED - 1)
                 latest = &all_latest[t]
                 words = <Entry*>&buffer[t, 0]

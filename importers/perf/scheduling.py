@@ -24,6 +24,7 @@ from traceferry.importers.perf.sched_stats import AFTER, BEFORE, REASONS, RUNTIM
 from traceferry.importers.perf.sched_stats import NAMES as STATISTICS
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array, distinct
+from traceferry.native.distinct import distinct_with_places
 
 SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
 # What the table of scheduling tells, and markers would tell again.
@@ -229,7 +230,7 @@ class Switching:
         flags = [flag for flag in tracepoint.flags if flag[0] > 0] or LETTERS
         # Above the letters there is one more bit, of a thread that was preempted before it could wait.
         known = state & sum(bit for bit, _ in flags)
-        values = distinct(known)
+        values, place = distinct_with_places(known)
         numbers = np.empty(len(values), np.uint8)
         for nth, value in enumerate(values.tolist()):
             text = "|".join(letter for bit, letter in flags if value & bit) or "R"
@@ -237,7 +238,9 @@ class Switching:
                 self.letters.append(text)
             numbers[nth] = self.letters.index(text) if text in self.letters else 0
         above = state > 2 * max(bit for bit, _ in flags) - 1
-        return np.where(above & (known == 0), PREEMPT, numbers[np.searchsorted(values, known)]).astype(np.uint8)
+        found: Array = numbers[place]
+        found[above & (known == 0)] = PREEMPT
+        return found
 
     def _of_records(self) -> Iterator[tuple[Array, Steps]]:
         switches = self.recording.switches
