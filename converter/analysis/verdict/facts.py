@@ -145,8 +145,12 @@ class _Stacks:
         return found[place.reshape(-1)] if len(found) else np.zeros(len(rows), bool)
 
     def _library_name(self, lib: int) -> str:
-        trace = self._trace
-        return trace.strings[int(trace.libs["name"][lib])] if lib >= 0 else ""
+        return self._library_names[lib] if lib >= 0 else ""
+
+    @cached_property
+    def _library_names(self) -> list[str]:
+        strings = self._trace.strings
+        return [strings[name] for name in self._trace.libs["name"].tolist()]
 
     def _categories_called(self, wanted: set[str]) -> Array:
         """Returns for each frame whether it is of one of these categories, or of a part of one."""
