@@ -1,10 +1,14 @@
 """Numbered nodes against a dictionary."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.model import TraceBuilder
 from traceferry.model.tables import index_of
 from traceferry.native.nodes import NodeTable
 
@@ -60,3 +64,19 @@ def test_numbers_are_found_whether_close_or_not(numbers: list[int], wanted: list
     found = index_of(ordered, np.array(wanted, np.int64))
     place = {number: nth for nth, number in enumerate(ordered.tolist())}
     assert found.tolist() == [place.get(number, -1) for number in wanted]
+
+
+@given(st.lists(st.tuples(st.lists(st.tuples(st.integers(-1, 40), st.integers(0, 1 << 62))), st.booleans()), max_size=5))
+def test_samples_of_several_threads_add_up(threads: list[tuple[list[tuple[int, int]], bool]]) -> None:
+    totals, expected = SampleTotals(TraceBuilder()), Counter[int]()
+    for rows, weighs in threads:
+        stack, weight = (np.array([row[nth] for row in rows], dtype) for nth, dtype in enumerate((np.int32, np.int64)))
+        if weighs:
+            totals.add_weights(stack, weight)
+        else:
+            totals.add(stack)
+        for row, amount in rows:
+            expected[row] = min(expected[row] + (amount if weighs else 1), (1 << 63) - 1)
+    found = totals.by_stack()[1].tolist()
+    assert found == [expected[row] for row in range(len(found))]
+    assert sum(expected[row] for row in range(len(found), 50)) == 0

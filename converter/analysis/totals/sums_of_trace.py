@@ -12,6 +12,7 @@ from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.rows import Rows, by_pair
 from traceferry.heap._allocations import tally
 from traceferry.model import Array, Event, MarkerType, Table, Trace, TraceBuilder, sums
+from traceferry.native.arrays import grown
 
 
 class SampleTotals:
@@ -19,21 +20,33 @@ class SampleTotals:
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
-        self._of_stack = np.zeros(0, np.int64)
+        self._sums, self._n_stacks = np.zeros(0, np.int64), 0
+
+    @property
+    def _of_stack(self) -> Array:
+        return self._sums[: self._n_stacks]
 
     def add(self, stack: Array) -> None:
         """Counts samples, one each."""
-        counts = np.bincount(stack[stack >= 0], minlength=len(self._of_stack))
-        counts[: len(self._of_stack)] += self._of_stack
-        self._of_stack = counts
+        rows = stack[stack >= 0]
+        if len(rows):
+            mine = self._between(rows)
+            mine += np.bincount(rows - rows.min(), minlength=len(mine))
 
     def add_weights(self, stack: Array, weight: Array) -> None:
         """Adds up what samples weigh; weight: int64, not negative."""
         has = stack >= 0
-        n = max(int(stack.max(initial=-1)) + 1, len(self._of_stack))
-        totals = sums.total_by(stack[has], weight[has], n)
-        totals[: len(self._of_stack)] = sums.plus(totals[: len(self._of_stack)], self._of_stack)
-        self._of_stack = totals
+        rows = stack[has]
+        if len(rows):
+            mine = self._between(rows)
+            mine[:] = sums.plus(mine, sums.total_by(rows - rows.min(), weight[has], len(mine)))
+
+    def _between(self, rows: Array) -> Array:
+        """Returns the sums from the first of these stacks to the last: those of a thread stand together mostly, so that
+        a thread costs what it has, not what the trace has."""
+        last = int(rows.max()) + 1
+        self._sums, self._n_stacks = grown(self._sums, last), max(self._n_stacks, last)
+        return self._sums[int(rows.min()) : last]
 
     def add_table(self, event: Event | None, samples: Table) -> int:
         """Counts the samples of an event, None where none was recorded. Returns how many they are."""
