@@ -616,6 +616,7 @@ def test_functions_match_across_builds() -> None:
 def test_what_is_ambiguous_is_not_matched() -> None:
     kinds = [("f", "a.c", 1, "function"), ("f", "a.c", 1, "stub")]
     assert names(kinds[:1], kinds[1:]) == []
+    assert names(kinds, [("f", "", 0, "")]) == []
     assert names([("f", "/x/a.c", 0, "")], [("f", "/y/a.c", 0, ""), ("f", "/z/a.c", 0, "")]) == []
 
 

@@ -13,6 +13,7 @@ from traceferry.model.tables import index_of
 from traceferry.native.nodes import NodeTable
 
 KEYS = st.integers(-(1 << 31), (1 << 31) - 1)
+ROWS = st.lists(st.tuples(st.integers(-1, 40), st.integers(0, 1 << 62)))
 LISTS = st.lists(st.lists(st.one_of(st.integers(0, 3), KEYS), max_size=30), max_size=30)
 
 
@@ -66,7 +67,7 @@ def test_numbers_are_found_whether_close_or_not(numbers: list[int], wanted: list
     assert found.tolist() == [place.get(number, -1) for number in wanted]
 
 
-@given(st.lists(st.tuples(st.lists(st.tuples(st.integers(-1, 40), st.integers(0, 1 << 62))), st.booleans()), max_size=5))
+@given(st.lists(st.tuples(ROWS, st.booleans()), max_size=5))
 def test_samples_of_several_threads_add_up(threads: list[tuple[list[tuple[int, int]], bool]]) -> None:
     totals, expected = SampleTotals(TraceBuilder()), Counter[int]()
     for rows, weighs in threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -10,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import REPO, shared
 from support import load_checked
 from test_firefox_laws import contents, recordings
 
 import traceferry
+from traceferry.apps.cli import main
 from traceferry.importers.perfetto.slices import INSTANT
-from traceferry.model import RUNNING, Trace
-from traceferry.trace_processor.engine import VARIABLE
+from traceferry.model import RUNNING, Thread, Trace
+from traceferry.trace_processor.engine import VARIABLE, find_engine
+from traceferry.trace_processor.session import Session
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +91,93 @@ def renumbered(pids: Counter[int], again: dict[Any, Any]) -> set[Any]:
 def knows_processors(trace: Trace) -> bool:
     tables = (thread.load(trace).scheduling for _, thread in trace.threads)
     return all(np.all(table["cpu"][table["state"] == RUNNING] >= 0) for table in tables)
+
+
+# ---------------------------------------------------------------- others' traces in Firefox
+
+# Markers of profiles that are no slices of the trace.
+NO_SLICES = {"Call", "Scheduling", "Log"}
+LASTS = "iif(slice.dur < 0, trace_end() - slice.ts, slice.dur)"
+SLICES_IN_CALLS = f"thread_track.type = 'thread_execution' AND {LASTS} != 0"
+COUNTED = f"""
+SELECT slice.name AS name, count(*) AS n FROM slice LEFT JOIN thread_track ON thread_track.id = slice.track_id
+WHERE thread_track.id IS NULL OR NOT ({SLICES_IN_CALLS}) GROUP BY 1"""
+ASKED = f"""
+SELECT (SELECT count(*) FROM stack_sample WHERE callsite_id IS NOT NULL) AS samples, (
+  SELECT coalesce(sum({LASTS}), 0) FROM slice
+  JOIN thread_track ON thread_track.id = slice.track_id WHERE {SLICES_IN_CALLS} AND depth = 0
+) AS ns"""
+
+
+@pytest.mark.parametrize("kind", ["perfetto", "chrome-json"])
+def test_traces_of_others_in_firefox(kind: str, tmp_path: Path) -> None:
+    """Samples, the time of calls, and markers by name are those that trace_processor has."""
+    paths = sorted(shared(f"captures/viewers/{kind}").iterdir())
+    assert paths
+    for path in paths:
+        traceferry.convert(path, tmp_path / "x.json")
+        profile = json.loads((tmp_path / "x.json").read_text())
+        found, n_samples, tracing_ms = Counter[str](), 0, 0.0
+        for thread in profile["threads"]:
+            strings, samples = thread.get("stringArray") or profile["shared"]["stringArray"], thread["samples"]
+            if samples["weightType"] == "tracing-ms":
+                tracing_ms += sum(samples["weight"])
+            else:
+                n_samples += sum(stack is not None for stack in samples["stack"])
+            slices = (data or {} for data in thread["markers"]["data"] if (data or {}).get("type") not in NO_SLICES)
+            found.update(text(data.get("name", ""), strings) for data in slices)
+        with Session(find_engine(), path) as session:
+            answer, names = session.query(ASKED), session.query(COUNTED)
+        assert (path.name, n_samples) == (path.name, answer["samples"].numbers()[0])
+        assert tracing_ms == pytest.approx(answer["ns"].numbers()[0] / 1e6, abs=1e-3)
+        counts = dict(zip(names["name"].texts(), names["n"].numbers().tolist(), strict=True))
+        assert (path.name, sum(found.values())) == (path.name, sum(counts.values()))
+        assert {name: n for name, n in counts.items() if name} == {name: found[name] for name in counts if name}
+
+
+def text(value: Any, strings: list[str]) -> str:
+    return strings[value] if isinstance(value, int) else value
+
+
+# ---------------------------------------------------------------- beside other recordings
+
+
+def test_a_recording_in_three_formats_is_on_one_clock(tmp_path: Path) -> None:
+    recording = REPO / "fixtures" / "jit" / "wasmtime" / "perf.data.zst"
+    paths = [recording, tmp_path / "x.pftrace", tmp_path / "x.json.gz"]
+    for path in paths[1:]:
+        traceferry.convert(recording, path)
+    trace = load_checked(paths)
+    found = [
+        sorted(ts for thread in process.threads for ts in samples_of(trace, thread)) for process in trace.processes
+    ]
+    n = len(found) // 3
+    assert n
+    perf, perfetto, firefox = found[:n], found[n : 2 * n], found[2 * n :]
+    assert perf == perfetto
+    for ours, theirs in zip(perf, firefox, strict=True):
+        assert np.abs(np.array(ours) - np.array(theirs)).max(initial=0) <= 1000
+
+
+def samples_of(trace: Trace, thread: Thread) -> list[int]:
+    ts: list[int] = thread.load(trace).samples["ts"].tolist() if not thread.sample_unit else []
+    return ts
+
+
+def test_commands_take_traces_beside_other_recordings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recording, trace = REPO / "fixtures" / "jit" / "wasmtime" / "perf.data.zst", tmp_path / "x.pftrace"
+    traceferry.convert(recording, trace)
+
+    def printed(*words: object) -> tuple[int, str]:
+        status = main([str(word) for word in words])
+        return status, capsys.readouterr().out
+
+    assert printed("check", trace)[0] == 0
+    assert printed("convert", trace, "-o", tmp_path / "x.html", "--quiet")[0] in (0, 1)
+    assert (tmp_path / "x.html").stat().st_size > 10_000
+    compared = json.loads(printed("compare", recording, trace, "--json")[1])
+    rows = compared["tables"][0]["rows"]
+    assert rows
+    assert [row for row in rows if row["base"] != row["new"]] == []
+    printed("aggregate", recording, trace, "-o", tmp_path / "both", "--quiet")
+    assert any(tmp_path.glob("both*"))

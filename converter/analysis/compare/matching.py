@@ -1,7 +1,8 @@
 """Which function of one recording is which of another: by name, file and kind, across builds, addresses and tiers.
 
 What has no counterpart by all three is looked for by less: without folders of the file, then without the file, then
-without what compilers add to names. Functions without a name of their own match by order in their file: alignment.py.
+without what compilers add to names, then without its kind where one has none, as those of viewers' files. Functions
+without a name of their own match by order in their file: alignment.py.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def matched(
     of_new = {f: _identity(f) for f in sorted(set(new))}
     named_base, named_new = ({i for i in of.values() if not _is_in_file(i)} for of in (of_base, of_new))
     found = _pairs(named_base, named_new, [lambda identity: identity, _without_folders, _without_file, _without_copies])
+    rest = _pairs(named_base - found.keys(), named_new - set(found.values()), [_without_kind])
+    found |= {old: new for old, new in rest.items() if not (old[3] and new[3])}
     of_base = {f: found.get(i, i) for f, i in of_base.items()}
     anchors = _anchors({renamed[f]: i for f, i in of_base.items()}, of_new)
     by_line = _by_line(filter(_is_in_file, renamed.values()), list(filter(_is_in_file, of_new)), anchors)
@@ -98,6 +101,11 @@ def _without_file(function: Function) -> Key | None:
 def _without_copies(function: Function) -> Key | None:
     name, file, line, kind = function
     return None if is_nameless(name) else (COPY.sub("", name), re.split(r"[/\\]", file)[-1], line, kind)
+
+
+def _without_kind(function: Function) -> Key | None:
+    name, _, line, _ = function
+    return None if is_nameless(name) else (name, line)
 
 
 def _pairs(base: set[T], new: set[T], keys: Iterable[Callable[[T], Any]]) -> dict[T, T]:
