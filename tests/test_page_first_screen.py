@@ -15,6 +15,7 @@ from test_page import RECORDINGS, saved
 import traceferry
 from traceferry.exporters.html.own_code import own_keys
 from traceferry.model import Trace
+from traceferry.model.categories import KERNEL, LANGUAGE_COLORS, MACHINE_COLORS, NATIVE, RUNTIME, SYSTEM
 from traceferry.symbolication.short_names import short_names
 
 # ---------------------------------------------------------------- whose code is it
@@ -67,6 +68,13 @@ def test_without_categories_functions_are_the_users() -> None:
         thread.load(trace)
     rows = np.stack([trace.frames[key] for key in ("func", "category", "tier")] + [trace.frames["func"]], axis=1)
     assert own_keys(trace, rows).any()
+
+
+def test_the_users_code_the_runtime_the_system_and_the_kernel_have_colours_apart() -> None:
+    machine = {MACHINE_COLORS[name] for name in (RUNTIME, SYSTEM, KERNEL)}
+    assert len(machine) == 3
+    assert not machine & {*LANGUAGE_COLORS.values(), MACHINE_COLORS[NATIVE]}
+    assert LANGUAGE_COLORS["Python"] != MACHINE_COLORS[NATIVE]
 
 
 # ---------------------------------------------------------------- in a browser

@@ -89,7 +89,8 @@ function mainPart({ parent, frame, own, recording }, isOutside, whole) {
 /** The costs as a list of sentences with links, which look for the function in the graph. */
 function costsElement(paths, unit, state) {
   const { recording, whole } = paths;
-  const costs = whole > 0 ? costsOf(paths).filter(({ amount }) => amount >= LEAST_COST * whole) : [];
+  paths.costs ??= costsOf(paths);
+  const costs = whole > 0 ? paths.costs.filter(({ amount }) => amount >= LEAST_COST * whole) : [];
   const link = (func) =>
     el("a", {
       class: "name",

@@ -21,6 +21,8 @@ class PathTree {
     this.groups = groups;
     // The titles of nodes that stand for folded frames.
     this.folds = new Map();
+    // What costsOf finds, once that was asked for.
+    this.costs = null;
     this.total = Float64Array.from(own);
     this.whole = 0;
     for (let node = parent.length - 1; node >= 0; node--) {
