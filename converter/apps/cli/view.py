@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from traceferry.apps.cli import coach, options
+from traceferry.apps.cli import coach, options, view_page
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.apps.cli.termination import Terminated
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from traceferry.apps.view.viewers import Viewer
 
 VIEWERS = ("firefox", "perfetto")
+PAGE = "page"
 MAX_PORT = 65535
 
 
@@ -31,13 +32,16 @@ def add_to(view: CommandParser) -> None:
     options.explain(
         view,
         "Converts recordings and opens them in the browser: in profiler.firefox.com with the source and "
-        "the instructions of jitted and native functions, or in ui.perfetto.dev. A file that was converted before is "
-        "shown as it is. Nothing of it leaves this machine: the files are served to its browser only. Ctrl-C ends it.",
+        "the instructions of jitted and native functions, or in ui.perfetto.dev, or as a page. A file that was "
+        "converted before is shown as it is. Nothing of it leaves this machine: the files are served to its browser "
+        "only. Ctrl-C ends it.",
         examples=f"traceferry view {options.PROGRAM}\ntraceferry view {options.RECORDING} --in perfetto\n"
         f"traceferry view {options.RECORDING} --watch --source-root src\ntraceferry view out.json.gz",
     )
     options.add_input_options(view)
-    view.output.add_argument("--in", dest="viewer", choices=VIEWERS, help="the viewer (default: firefox)")
+    view.output.add_argument(
+        "--in", dest="viewer", choices=(*VIEWERS, PAGE), help="the viewer, or a page of its own (default: firefox)"
+    )
     options.add_max_size(view)
     view.output.add_argument("--no-open", action="store_true", help="print the address, open no browser")
     view.output.add_argument("--watch", action="store_true", help="convert again when an input changes")
@@ -64,6 +68,10 @@ def add_to(view: CommandParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if len(arguments.inputs) == 1 and view_page.is_page(arguments.inputs[0]):
+        return view_page.show_made(arguments)
+    if arguments.viewer == PAGE:
+        return view_page.show(arguments)
     from traceferry.apps.view.cache import cache_folder
     from traceferry.apps.view.loopback import Peers, user_numbered
     from traceferry.apps.view.session import Session
