@@ -153,6 +153,10 @@ SEEN: dict[str, Cases] = {
         "JIT$$leave_function": ("leave_function", "JIT stub"),
         "jit$$trace_exit_0": ("trace_exit_0", "JIT stub"),
         "ESCAPE-8-2": ("ESCAPE-8-2", "JIT stub"),
+        # PHP 8.4.
+        " ESCAPE-13-6": ("ESCAPE-13-6", "JIT stub"),
+        "JIT$$hybrid_func_trace_counter": ("hybrid_func_trace_counter", "JIT stub"),
+        r"TRACE-9${closure:App\Job::run():7}$7": (r"{closure:App\Job::run():7} @ :7:0", "PHP function js, Tracing JIT"),
     },
     "BEAM": {
         "hotp:fib/1": ("hotp:fib/1", "Erlang function"),
@@ -462,7 +466,9 @@ CAPTURES = {
     "node24-killed/jit-29317.dump": "V8",
     "node24-switch/jit-29077.dump": "V8",
     "php82/jit-7884.dump": "PHP",
+    "php84/jit-26625.dump": "PHP",
     "py313/jit-26854.dump": "CPython",
+    "py315/jit-22726.dump": "CPython",
     "samply-ext/ext-A-big-s102.dump": "V8",
     "samply-ext/ext-A-little-s101.dump": "V8",
     "samply-ext/ext-B-little-s103.dump": "V8",

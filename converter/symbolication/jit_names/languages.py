@@ -74,6 +74,8 @@ PHP: tuple[Pattern, ...] = (
     machinery("jit$$", "stub"),
     Pattern("JIT$", "function", "PHP", tier("Function JIT", "blue"), _php_function, is_js=True),
     machinery("ESCAPE-", "stub", whole=True),
+    # Of PHP 8.4.
+    Pattern(" ESCAPE-", "stub", "JIT", None, fields(" (?P<function>.*)"), whole=True),
     GENERIC,
 )
 
