@@ -238,6 +238,19 @@ def test_a_jitted_object_of_another_recording_is_not_taken(tmp_path: Path) -> No
         assert ("build_id_differs" in report_of(trace)) == (size != 64)
 
 
+def test_a_jitted_object_of_a_copy_of_the_file_tree(tmp_path: Path) -> None:
+    """A recording of a chroot or container: what is at the path on this machine is of another one."""
+    path = tmp_path / f"jitted-{PID}-1.so"
+    copied = tmp_path / "tree" / path.relative_to("/")
+    copied.parent.mkdir(parents=True)
+    data = PerfData(start=START).event().mmap2(PID, PID, CODE, 64, 0x80, str(path), ts=0)
+    for here, there, differs in ((63, 64, False), (64, 63, False), (63, 63, True)):
+        path.write_bytes(elf(PT_LOAD, 0x80, bytes(here)))
+        copied.write_bytes(elf(PT_LOAD, 0x80, bytes(there)))
+        trace = load_checked(recording(tmp_path, data), sysroots=[tmp_path / "tree"])
+        assert ("build_id_differs" in report_of(trace)) == differs
+
+
 # ---------------------------------------------------------------- source files
 
 

@@ -128,10 +128,14 @@ class RecordedFiles:
     def jitted_object(self, recorded: Recorded) -> Local:
         """Returns what `perf inject` wrote, whose build id it records only if asked to. It maps the file's code, and
         nothing else: another recording's file of that name has code of another size."""
-        source = self._opened(recorded.path)
-        if source is None or has_code_at(source.data, recorded.begin, recorded.begin + recorded.length):
-            return source, ""
-        return None, f"recorded {recorded.length} bytes of code at {recorded.begin:#x}, here others"
+        differs = ""
+        for root in (*self._sysroots, ""):
+            source = self._opened(f"{root.rstrip(os.sep)}{recorded.path}")
+            if source is not None and has_code_at(source.data, recorded.begin, recorded.begin + recorded.length):
+                return source, ""
+            if source is not None:
+                differs = f"recorded {recorded.length} bytes of code at {recorded.begin:#x}, here others"
+        return None, differs
 
     def unverified(self, recorded: Recorded) -> Source | None:
         """Returns the file that is at the recorded path now, where no build id is recorded: on the machine that was
