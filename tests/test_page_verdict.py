@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import REPO
 from pages import Called, Opened, browser, data_of, sampled
 from test_page import RECORDINGS, saved
 
+import traceferry
 from traceferry.model import Trace
 
 
@@ -17,6 +19,22 @@ from traceferry.model import Trace
 def chromium() -> Iterator[Any]:
     with browser() as opened:
         yield opened
+
+
+def test_a_command_is_copied_or_selected(chromium: Any, tmp_path: Path) -> None:
+    path = saved(traceferry.load(REPO / "fixtures/jit/php82/perf.data.zst"), tmp_path)
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    shown = Opened(context, path.as_uri())
+    command = shown.page.inner_text("header .verdict-line code >> nth=0")
+    assert command.startswith(("perf record", "traceferry"))
+    shown.page.click("header .copy >> nth=0")
+    shown.page.wait_for_selector("header .copy:text-is('Copied')")
+    assert shown.page.evaluate("navigator.clipboard.readText()") == command
+    shown = Opened(context, path.as_uri())
+    shown.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    shown.page.click("header .copy >> nth=0")
+    shown.settle()
+    assert shown.page.evaluate("getSelection().toString()") == command
 
 
 def damaged() -> Trace:

@@ -127,7 +127,8 @@ function copyButton(text) {
   const made = button(
     "Copy",
     () =>
-      navigator.clipboard.writeText(text).then(
+      // Pages that were opened from disk have no clipboard in some browsers: then the command is selected.
+      (navigator.clipboard?.writeText(text) ?? Promise.reject()).then(
         () => {
           made.textContent = "Copied";
         },
