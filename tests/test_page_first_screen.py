@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NO_SHARED, SHARED
+from conftest import NO_SHARED, REPO, SHARED
 from pages import Called, Opened, browser, sampled
 from test_page import RECORDINGS, saved
 
@@ -192,6 +192,19 @@ def test_a_node_program_shows_its_own_functions(chromium: Any, tmp_path: Path) -
         (f, frame) => f === func && page.recording.frames.own[frame] === 1))""")
     assert seen & set(short_names(own))
     assert any("frames of" in name for name in shown.names(1))
+
+
+def test_tiers_of_one_family_are_one_entry_of_the_legend(chromium: Any, tmp_path: Path) -> None:
+    trace = traceferry.load(REPO / "fixtures/jit/node24-functions/jit-27512.dump.zst")
+    shown = opened(chromium, saved(trace, tmp_path))
+    entries = shown.page.eval_on_selector_all(
+        ".legend .entry[title]", "all => all.map(one => [one.childNodes[1].data, one.title])"
+    )
+    names = [name for name, _ in entries]
+    assert len(names) == len(set(names))
+    joined = {name: title for name, title in entries if ", " in title}
+    assert joined, "a family with several tiers"
+    assert all(title.count(name) >= 2 for name, title in joined.items())
 
 
 def test_classes_are_below_the_functions_that_allocate_them(chromium: Any, tmp_path: Path) -> None:

@@ -301,20 +301,24 @@ class FlameView {
     for (let node = 0; node < own.length; node++) {
       if (this.merged.total[node] > 0 && frame[node] >= 0) {
         const kind = this.recording.kindOf(frame[node]);
-        const entry = found.get(kind.name) ?? { color: kind.color, self: 0 };
+        // Tiers of one family have one colour.
+        const key = `${kind.family ?? kind.name} ${kind.color}`;
+        const entry = found.get(key) ?? { names: new Set(), family: kind.family, color: kind.color, self: 0 };
         entry.self += own[node];
-        found.set(kind.name, entry);
+        entry.names.add(kind.name);
+        found.set(key, entry);
         hasInlined ||= this.recording.isInlined(frame[node]);
       }
     }
-    const sorted = [...found].sort((a, b) => b[1].self - a[1].self);
+    const sorted = [...found.values()].sort((a, b) => b.self - a.self);
     this.legend.replaceChildren(
-      ...sorted.slice(0, SHOWN_IN_LEGEND).map(([name, { color, self }]) => {
+      ...sorted.slice(0, SHOWN_IN_LEGEND).map(({ names, family, color, self }) => {
+        const name = names.size > 1 ? family : [...names][0];
         const swatch = el("span", { class: isOffCpuColor(color) ? "swatch striped" : "swatch" });
         swatch.style.backgroundColor = shade(color, "", isDark());
         return el(
           "span",
-          { class: "entry" },
+          { class: "entry", title: [...names].join(", ") },
           swatch,
           name || "Other",
           el("span", { class: "share", text: self > 0 ? formatShare(self, whole) : "" }),
