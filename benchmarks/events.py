@@ -97,11 +97,12 @@ def peers(source: Path, *options: str) -> dict[str, Command]:
 def compare(targets: Targets, what: str, source: Path, n_samples: int, rounds: int, *options: str) -> None:
     size = source.stat().st_size
     print(f"\n{what}: {n_samples:,} samples, {size / MB:.0f} MB; median of {rounds}")
-    commands = peers(source, *options) | {label: convert(source, suffix) for label, suffix in OUTPUTS.items()}
+    outputs = OUTPUTS | {"page": "html"}
+    commands = peers(source, *options) | {label: convert(source, suffix) for label, suffix in outputs.items()}
     measured = in_turn(commands, rounds)
     print_table(measured, PERF, n_samples / 1e6, "M samples")
     print("\ntargets")
-    for label in ("Perfetto", "Firefox .json"):
+    for label in ("Perfetto", "Firefox .json", "page"):
         cpu = measured[label].cpu
         if PERF in measured:
             theirs = measured[PERF].cpu
