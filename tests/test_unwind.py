@@ -210,6 +210,17 @@ def test_without_call_frame_information_the_frame_pointer_is_taken() -> None:
     assert unwind({**registers, RBP: 0x7011}, words, module(frame))[1] == "NO_CFI"
 
 
+@pytest.mark.parametrize(("saved", "end"), [(0, "COMPLETE"), (8, "NO_CFI")])
+def test_a_frame_that_has_saved_no_frame_pointer_is_the_outermost(saved: int, end: str) -> None:
+    """As runtime.goexit in stripped programs of Go; the 0 of a register may be anything."""
+    frame = EhFrame().fde(0x1000, 256, undefined(RIP))
+    registers = {RSP: 0x7000, RBP: 0x7010, RIP: BIAS + 0x3000}
+    words = struct.pack("<6Q", 1, 2, saved, BIAS + 0x3064, 0, 0)
+    found, ended, _ = unwind(registers, words, module(frame))
+    assert (found, ended) == ([BIAS + 0x3000, BIAS + 0x3064], end)
+    assert unwind({**registers, RBP: 0}, words, module(frame))[1] == "NO_CFI"
+
+
 def test_the_entry_point_is_the_end() -> None:
     """The dynamic linker's _start has no call-frame information."""
     app = module(EhFrame().fde(0x1000, 256, b""), entry_point=0x3000)

@@ -540,10 +540,14 @@ cdef class _Walk:
 
     cdef void by_frame_pointer(self) noexcept nogil:
         """Goes to the caller by two words at the frame pointer: the caller's, and the return address, which must be in
-        code."""
+        code. Where those of a frame say 0, that is the outermost one (System V ABI of x86-64, section 3.4.1), as
+        Go's runtime.goexit is."""
         cdef uint64_t slot = self.registers.values[self.fp_register]
         cdef uint64_t cfa = slot + 2 * self.word
         cdef uint64_t fp, value
+        if slot == 0 and self.how == BY_FRAME_POINTER and is_known(&self.registers, self.fp_register):
+            self.stop(COMPLETE)
+            return
         self.stop(NO_CFI)
         self.bad_module = self.module if self.mapping >= 0 else -2
         if not is_known(&self.registers, self.fp_register) or slot & (self.word - 1) or slot < self.sp or cfa < slot:
