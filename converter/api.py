@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traceferry import registry
 from traceferry.common.errors import within_limits
 from traceferry.common.report import Report
-from traceferry.files.output import open_output
+from traceferry.files.output import default_jobs, open_output
 from traceferry.loaded_trace import LoadedTrace
 from traceferry.loading import load_inputs, narrowed
 from traceferry.model import Trace, TraceBuilder
@@ -75,6 +75,7 @@ def save(
     progress: Callable[[int], None] | None = None,
     without: Collection[str] = (),
     max_size: int | None = None,
+    jobs: int | None = None,
 ) -> None:
     """Writes a trace for a viewer. The bytes do not depend on what the trace was used for before.
 
@@ -93,6 +94,9 @@ def save(
     max_size : int, optional
         Bytes of the output. Where it would be larger, short calls are summed in place until it is not; time and calls
         of each function and thread stay what they are.
+    jobs : int, optional
+        Threads that compress. By default as many as there are processors for this process, at most 8. The output's
+        bytes do not depend on it.
 
     Raises
     ------
@@ -105,9 +109,9 @@ def save(
     if max_size is not None:
         from traceferry.fitting import save_within
 
-        n_bytes = save_within(trace, path, write, progress, max_size)
+        n_bytes = save_within(trace, path, write, progress, max_size, jobs or default_jobs())
     else:
-        with open_output(path) as out:
+        with open_output(path, jobs=jobs or default_jobs()) as out:
             write(TraceBuilder(trace), out, progress)
         n_bytes = out.n_bytes
     if n_bytes > exporter.viewer_limit:

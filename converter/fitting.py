@@ -18,7 +18,9 @@ SHARE = 0.9
 MOST_TRIES = 6
 
 
-def save_within(trace: Trace, path: str, write: Write, progress: Callable[[int], None], most_bytes: int) -> int:
+def save_within(
+    trace: Trace, path: str, write: Write, progress: Callable[[int], None], most_bytes: int, jobs: int
+) -> int:
     """Writes the trace in at most so many bytes, if summing short calls makes it so small; else with all calls summed.
     Returns how many bytes the exporter gave. Each try writes all; the number of events follows from the size of the
     one before, so the same trace gives the same bytes."""
@@ -27,7 +29,7 @@ def save_within(trace: Trace, path: str, write: Write, progress: Callable[[int],
         made = trace if summing is None else summing.summed()
         most = sys.maxsize if summing is not None and summing.is_least else most_bytes
         try:
-            out = _written(made, path, write, progress if nth == 0 else lambda _: None, most)
+            out = _written(made, path, write, progress if nth == 0 else lambda _: None, most, jobs)
             break
         except TooLargeError as error:
             events = summing.events if summing else events_of(trace)
@@ -41,12 +43,12 @@ def save_within(trace: Trace, path: str, write: Write, progress: Callable[[int],
     return out.n_bytes
 
 
-def _written(trace: Trace, path: str, write: Write, progress: Callable[[int], None], most: int) -> Output:
+def _written(trace: Trace, path: str, write: Write, progress: Callable[[int], None], most: int, jobs: int) -> Output:
     """Returns what was written. Raises TooLargeError if it would be more than `most` bytes; then nothing is."""
     if most < sys.maxsize and not is_replaced(path):
-        counted = Output(Nowhere(), is_compressed(path), most)
+        counted = Output(Nowhere(), is_compressed(path), most, jobs)
         write(TraceBuilder(trace), counted, progress)
         counted.finish()
-    with open_output(path, most=most) as out:
+    with open_output(path, most=most, jobs=jobs) as out:
         write(TraceBuilder(trace), out, progress)
     return out

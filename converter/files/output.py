@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Protocol
 
 from traceferry.common.errors import UsageError
 
-GZIP_LEVEL = 1
 BUFFER = 1 << 18
+MOST_JOBS = 8
 # Of the output's name, in that of the file which is written first: names have 255 bytes at most.
 NAME_PART = 40
 # The process's own descriptors: what they lead to may be a file, which must not be replaced.
@@ -22,6 +22,12 @@ STREAMS = {"stdout": 1, "stderr": 2}
 # Modes of files, before the process's mask.
 ANYBODY, EXECUTABLE = 0o666, 0o111
 OPEN_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+
+def default_jobs() -> int:
+    """Returns the processors that this process may use, at most 8."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(available, MOST_JOBS)
 
 
 class Sink(Protocol):
@@ -44,9 +50,9 @@ class Nowhere:
 
 class Output:
     """Takes pieces of bytes. n_bytes: how many came in, before compression; n_written: how many went out. most: of
-    these, as many as reach the sink."""
+    these, as many as reach the sink; jobs: threads that compress."""
 
-    def __init__(self, sink: Sink, gzip: bool, most: int = sys.maxsize) -> None:
+    def __init__(self, sink: Sink, gzip: bool, most: int = sys.maxsize, jobs: int = 1) -> None:
         self.n_bytes = 0
         self.n_written = 0
         self._sink = sink
@@ -54,10 +60,9 @@ class Output:
         self._gzip: Any = None
         self._pending = bytearray()
         if gzip:
-            from isal import isal_zlib
+            from traceferry.files.compress import Gzip
 
-            # The header that zlib writes has neither a time nor a name: the same input, the same bytes.
-            self._gzip = isal_zlib.compressobj(GZIP_LEVEL, wbits=31)
+            self._gzip = Gzip(jobs)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.n_bytes += len(data)
@@ -90,14 +95,19 @@ class Output:
         if self.n_written > self._most:
             raise TooLargeError(self.n_written)
 
+    def close(self) -> None:
+        """Ends what works for it, also where it is not complete."""
+        if self._gzip is not None:
+            self._gzip.close()
+
 
 @contextmanager
-def open_output(path: str, mode: int = ANYBODY, most: int = sys.maxsize) -> Iterator[Output]:
+def open_output(path: str, mode: int = ANYBODY, most: int = sys.maxsize, jobs: int = 1) -> Iterator[Output]:
     """Opens the output at `path`, or standard output for "-". A failure inside leaves a file as it was.
 
     What exists and is not a regular file, such as a FIFO or a device, is written to; a link is followed; a file is
     replaced once the output is complete, and keeps its mode. mode: who may read and write the file at most; most: bytes
-    of a file, as many as it may have.
+    of a file, as many as it may have; jobs: threads that compress it, which does not change its bytes.
 
     Raises UsageError if the path cannot be written, TooLargeError if there are more bytes. Exceptions from the body
     propagate.
@@ -110,9 +120,12 @@ def open_output(path: str, mode: int = ANYBODY, most: int = sys.maxsize) -> Iter
         sink.flush()
         return
     with _descriptor_of(path, mode) as handle:
-        out = Output(_Descriptor(handle, path), is_compressed(path), most)
-        yield out
-        out.finish()
+        out = Output(_Descriptor(handle, path), is_compressed(path), most, jobs)
+        try:
+            yield out
+            out.finish()
+        finally:
+            out.close()
 
 
 def is_compressed(path: str) -> bool:

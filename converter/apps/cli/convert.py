@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from traceferry.model import Trace
 
 # Of one conversion, with their values where they are not given.
-SINGLE_OPTIONS = {"report": None, "fail_on": None, "max_size": None}
+SINGLE_OPTIONS = {"report": None, "fail_on": None, "max_size": None, "jobs": None}
 
 
 def add_to(convert: CommandParser) -> None:
@@ -48,6 +48,7 @@ def add_to(convert: CommandParser) -> None:
         help=f"keep a page small: do not embed the file for this viewer; repeat the option for both: {', '.join(held)}",
     )  # fmt: skip
     options.add_max_size(convert)
+    options.add_jobs(convert)
     convert.rare.add_argument(
         "--batch", action="store_true",
         help="convert each recording by itself, on all processors or a Dask cluster: inputs are files, folders, "
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         with report_to(arguments, trace, tally):
             save(
                 tally.trace, output, format=exporter.name, progress=progress, without=arguments.without,
-                max_size=arguments.max_size,
+                max_size=arguments.max_size, jobs=arguments.jobs,
             )  # fmt: skip
     coach.tell_verdict(arguments, trace, tally.samples)
     if not arguments.quiet and output != "-":

@@ -132,7 +132,7 @@ class Conversion:
         with opened(recording, labels, self.reading) as (trace, row), TemporaryDirectory(prefix="traceferry-") as here:
             # Named as the target, which decides on compression.
             written = Path(here) / f"converted{self.suffix}"
-            save(trace, written, format=self.exporter, without=self.without)
+            save(trace, written, format=self.exporter, without=self.without, jobs=1)
             storage.put(written, self.output_of(recording))
             return Result(row | facts_of(trace))
 
