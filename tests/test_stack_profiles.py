@@ -114,6 +114,15 @@ def test_processes_and_threads_of_lines(tmp_path: Path) -> None:
     assert depth["main;work;inlined"] == 1
 
 
+@pytest.mark.parametrize(("number", "tid"), [("06", 6), ("0x2A", 42), ("9" * 5000, 1)])
+def test_numbers_of_threads(number: str, tid: int, tmp_path: Path) -> None:
+    content = stacks.speedscope()
+    content["profiles"] = [content["profiles"][0] | {"name": f'Thread {number} "x"'}]
+    for trace in (loaded(tmp_path, content), loaded(tmp_path, f"thread ({number}): x;main;work 3\n")):
+        ((_, thread),) = trace.threads
+        assert (thread.tid, thread.name) == (tid, "x")
+
+
 def test_austins_times_are_microseconds(tmp_path: Path) -> None:
     trace = loaded(tmp_path, "# austin: 3.6.0\nP12;T0:13;/a/w.py:run:9 100,1,-20\n")
     assert only(trace) == {"run:9": 100_000}

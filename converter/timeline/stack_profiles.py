@@ -16,6 +16,7 @@ from traceferry.model.categories import NATIVE, OTHER
 MAX_NUMBER = (1 << 31) - 1
 # Amounts are added up in 64 bits.
 MOST = 1 << 53
+MOST_DIGITS = 30
 # A sample without a time lasts so long; all of them together not longer than the second.
 UNTIMED_NS, LONGEST_NS = 10**6, 10**12
 # Of source files, by their suffixes.
@@ -172,6 +173,11 @@ def whole_amounts(amounts: Array) -> tuple[Array, int]:
     while scale < 10**6 and np.any(np.abs(good * scale - np.rint(good * scale)) > 1e-9 * scale) and good.max() < 1e9:
         scale *= 10
     return np.rint(good * scale).astype(np.int64), scale
+
+
+def number_of(text: str) -> int:
+    """Returns a number as tools write those of threads: 42, 0042, 0x2A; of one too long for any thread, its begin."""
+    return int(text[:MOST_DIGITS], 16 if text[:2].lower() == "0x" else 10)
 
 
 def _number(value: int) -> int:

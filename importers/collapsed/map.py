@@ -12,7 +12,7 @@ from traceferry.files.source import Source
 from traceferry.importers.collapsed.layout import AUSTIN, HEAD, lines_of
 from traceferry.model import Event, Input, TraceBuilder
 from traceferry.model.categories import KERNEL, category_of_file
-from traceferry.timeline.stack_profiles import Place, StackProfile, samples_of, spread, whole_amounts
+from traceferry.timeline.stack_profiles import Place, StackProfile, number_of, samples_of, spread, whole_amounts
 from traceferry.timeline.stacks import StackTable
 
 # "fib (w.py:2)" of py-spy, "fib - w.rb:2" of rbspy, "w.py:fib:2" of austin.
@@ -117,7 +117,7 @@ def _thread(name: str) -> tuple[int, str] | None:
     found = THREAD.fullmatch(name)
     if not found:
         return None
-    return int(found["tid"] or found["austin"] or found["python"], 0), found["name"] or name
+    return number_of(found["tid"] or found["austin"] or found["python"]), found["name"] or name
 
 
 def to_trace(source: Source, trace: TraceBuilder) -> None:

@@ -18,7 +18,7 @@ from traceferry.files.source import Source
 from traceferry.model import LEAVE, Array, Event, Input, Table, ThreadData, TraceBuilder
 from traceferry.timeline.balance import Balancer, Raw
 from traceferry.timeline.paths import path_samples
-from traceferry.timeline.stack_profiles import UNTIMED_NS, Place, StackProfile, samples_of, whole_amounts
+from traceferry.timeline.stack_profiles import UNTIMED_NS, Place, StackProfile, number_of, samples_of, whole_amounts
 from traceferry.timeline.stacks import StackTable, intern_stacks
 
 NS_OF = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
@@ -90,7 +90,7 @@ class _Mapping:
         scale = NS_OF.get(unit)
         name = text_of(one.get("name")) or f"profile {nth + 1}"
         found = THREAD.fullmatch(name)
-        pid, tid = (int(found[part], 0) if found and found[part] else None for part in ("pid", "tid"))
+        pid, tid = (number_of(found[part]) if found and found[part] else None for part in ("pid", "tid"))
         if one["type"] == "evented" and scale is not None:
             data = ThreadData(calls=self._calls(members, start, _real(one.get("endValue")), scale))
             ts = data.calls["ts"]
