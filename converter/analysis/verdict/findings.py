@@ -14,7 +14,6 @@ from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN, 
 from traceferry.analysis.verdict.recorder import CALL_GRAPH, DWARF_MOST, Command, command_of
 from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime_of
 from traceferry.common.report import KINDS, Issue, Severity
-from traceferry.libraries.recorded_files import IS_AN_IMAGE
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
 from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
@@ -230,6 +229,9 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
     if name == KERNEL_GROUP:
         issue = case.issues.get("kernel_names_missing") or case.issues.get("kernel_elsewhere")
         return Advice("names_missing", f"the kernel ({share}): {issue.advice}") if issue is not None else None
+    # What reads libraries takes long to import: only where one is missing.
+    from traceferry.libraries.recorded_files import IS_AN_IMAGE
+
     for kind in ("names_missing", "names_partly_missing"):
         detail, advice = report.of_place(kind, lambda place: place.rpartition(" ")[0] == name)
         if detail and advice == IS_AN_IMAGE:
