@@ -196,6 +196,23 @@ def test_a_dump_with_nothing_but_its_header(recording: Path) -> None:
     assert reported(trace) == {}
 
 
+def test_code_that_a_dump_does_not_have(tmp_path: Path) -> None:
+    """The advice is not to let the runtime write one."""
+    data = PerfData(start=START).event().comm(PID, PID, "app", ts=START)
+    data.mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    data.sample(PID, PID, START + SECOND, CODE).sample(PID, PID, START + SECOND + 1, CODE + 2048)
+    path = tmp_path / "perf.data"
+    path.write_bytes(data.bytes())
+    said = []
+    for dumps in ([], [tmp_path / DUMP]):
+        for one in dumps:
+            one.write_bytes(dump())
+        trace = loaded(path, *dumps)
+        said += [issue.advice for issue in trace.report if issue.kind == "code_unrecorded"]
+    assert stacks(trace) == ["f", "[code in //anon]"]
+    assert ["jitdump has no record" in advice for advice in said] == [False, True]
+
+
 def test_a_dump_of_another_process(recording: Path) -> None:
     """Named by the user: it is shown, and named as what it is. The right one is missing."""
     other = recording.parent / "jit-99.dump"

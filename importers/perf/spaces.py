@@ -64,6 +64,12 @@ OF_MEMORY_FILE = (
     "FILE; code of a runtime: let it write the names of its code from the start of the program, docs/record has the "
     "options"
 )
+# Of a program with a jitdump. JavaScriptCore hands its records to a thread that writes them, and does not wait for it
+# at the end: the function that was compiled last is where a short program spends its time (seen with Bun 1.4.5).
+NOT_IN_DUMP = (
+    "its jitdump has no record of this code: what the runtime had not written when the program ended is lost (Bun "
+    "writes late: let the program run a few seconds longer); stubs and trampolines of some runtimes have none"
+)
 # x86's KERNEL_IMAGE_SIZE, the largest.
 KERNEL_SIZE = 1 << 30
 
@@ -239,7 +245,8 @@ class Memory:
         for number in np.unique(found[found >= 0]).tolist():
             n = int((found == number).sum())
             detail = f"{self.names[number].text}: {n} addresses of {program.name or program.pid}"
-            advice = OF_MEMORY_FILE if MEMORY_FILE in self.names[number].text else None
+            of_memory = OF_MEMORY_FILE if MEMORY_FILE in self.names[number].text else None
+            advice = NOT_IN_DUMP if len(self.code_mappings_of(program)) else of_memory
             where = f"{program.number} {number}"
             self._trace.report.note("code_unrecorded", n, where=where, detail=detail, advice=advice)
         return found
