@@ -239,10 +239,11 @@ def test_stacks(name: str) -> None:
 
 def test_stacks_through_code_arenas_that_the_kernel_merged() -> None:
     """CPython's second arena lies right below its first, and is reported as one mapping over both: each stack reaches
-    the beginning of its thread or program, but where too little of it was recorded."""
+    the beginning of its thread or program, but where too little of it was recorded, or in a module that only a machine
+    with this build of CPython has."""
     trace = loaded("python313-merged")
     reported = {issue.kind: (issue.count, issue.details) for issue in trace.report}
-    _, missing = reported["unwinding_no_information"]
+    _, missing = reported.get("unwinding_no_information", (0, ()))
     assert all(detail.startswith("_json.") for detail in missing)
     assert reported["unwinding_truncated"][0] <= 5
 
