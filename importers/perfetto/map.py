@@ -339,7 +339,16 @@ class _Mapping:
         for process in self.processes.values():
             if process.threads and not any(thread.is_main for thread in process.threads):
                 process.threads[0].is_main = True
-        self.trace.processes += [*self.processes.values(), *self.outside.values()]
+        shown = (process for upid, process in self.processes.items() if not self._is_idle(upid, process))
+        self.trace.processes += [*shown, *self.outside.values()]
+
+    def _is_idle(self, upid: int, process: Process) -> bool:
+        """Returns whether a process is that of idle processors, which recorders name and which does nothing."""
+        has_nothing = not any(thread.n_records for thread in process.threads)
+        of_tables = (
+            self.tables[name]["upid"].numbers(-1) for name in ("counter_tracks", "heap_graphs", "heap_profiles")
+        )
+        return process.pid == 0 and has_nothing and not any(np.any(column == upid) for column in of_tables)
 
     def _add_counters(self) -> None:
         answer, tracks = self.tables["counters"], self.tables["counter_tracks"]
