@@ -20,6 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from traceferry.apps.cli import (
     aggregate,
     check,
+    coach,
     compare,
     completion,
     convert,
@@ -32,6 +33,7 @@ from traceferry.apps.cli import (
     view,
 )
 from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.apps.cli.environment import VARIABLES, fill_in
 from traceferry.apps.cli.options import DONE, FAILED, PROGRAM, RECORDING, look_into_folders, share_servers, with_values
 from traceferry.apps.cli.termination import Terminated, terminable
 from traceferry.common.errors import FormatError, UsageError, within_limits
@@ -78,6 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(shown(line), file=sys.stderr)
             return FAILED
         arguments = parser().parse_args(with_values(words))
+        lines = fill_in(arguments, os.environ, {"viewer": (*view.VIEWERS, view.PAGE)})
+        if getattr(arguments, "verbose", False):
+            for line in lines:
+                coach.tell(line)
         share_servers(arguments)
         look_into_folders(arguments)
         with terminable(), within_limits(), _no_garbage_collection():
@@ -162,13 +168,15 @@ class _AllCommands(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
+    variables = ", ".join(variable.name for variable in VARIABLES)
     of_all = _AllCommands(
         prog="traceferry",
         usage="traceferry [COMMAND] ...",
         description="Turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.\n"
         "`traceferry FILE` means `traceferry convert FILE`; `traceferry COMMAND --help` explains a command.",
         epilog="exit status: 0 done, 1 --fail-on, check or symbols --verify found something, or some of many\n"
-        "recordings could not be read, 2 nothing was written, 3 a gate of compare failed",
+        "recordings could not be read, 2 nothing was written, 3 a gate of compare failed\n"
+        f"environment: {variables} stand for options that are not given",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
