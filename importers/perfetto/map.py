@@ -339,8 +339,8 @@ class _Mapping:
         for process in self.processes.values():
             if process.threads and not any(thread.is_main for thread in process.threads):
                 process.threads[0].is_main = True
-        shown = (process for upid, process in self.processes.items() if not self._is_idle(upid, process))
-        self.trace.processes += [*shown, *self.outside.values()]
+        kept = (process for upid, process in self.processes.items() if not self._is_idle(upid, process))
+        self.trace.processes += [*kept, *self.outside.values()]
 
     def _is_idle(self, upid: int, process: Process) -> bool:
         """Returns whether a process is that of idle processors, which recorders name and which does nothing."""
