@@ -53,7 +53,8 @@ def fill_in(
     lines = []
     for variable in VARIABLES:
         value = environment.get(variable.name, "")
-        if not value or getattr(arguments, variable.attribute, value):
+        is_open = hasattr(arguments, variable.attribute) and not getattr(arguments, variable.attribute)
+        if not value or not is_open:
             continue
         allowed = choices.get(variable.attribute, ())
         if allowed and value not in allowed:
