@@ -88,6 +88,13 @@ SPLIT = Called("StringPrototypeSplit", "JavaScript", kind="builtin")
 UNKNOWN = Called("[unknown]", "Other")
 WORKER = (Called("start_thread", "System library", lib="libc.so.6"), Called("v8::collect", "Runtime", lib="node"))
 
+WAITING = (
+    Called("v8::work", "Runtime", lib="node"),
+    Called("pthread_cond_wait", "System library", lib="libc.so.6"),
+    Called("do_futex", "Kernel", lib="[kernel.kallsyms]"),
+    Called("__schedule", "Kernel", lib="[kernel.kallsyms]"),
+)
+
 
 def of_node() -> Trace:
     """Two ways into the user's code, and a worker without any."""
@@ -161,6 +168,8 @@ def test_the_largest_costs_are_in_words_with_links(chromium: Any, page: Path) ->
         ([(MAIN,)], ["100.0% main app.js:7 itself"]),
         ([(MAIN, HANDLE)] * 9 + [(MAIN,)], ["90.0% handle app.js:7 itself", "10.0% main app.js:7 itself"]),
         ([WORKER] * 3, ["100.0% v8::collect itself"]),
+        ([WAITING] * 3, ["100.0% pthread_cond_wait: most in do_futex (100.0%)"]),
+        ([WAITING[2:]], ["100.0% do_futex: most in __schedule (100.0%)"]),
         ([(MAIN, UNKNOWN, SPLIT), (UNKNOWN,)], ["50.0% main app.js:7", "50.0% outside of your code"]),
         (
             [(MAIN, SPLIT), (MAIN, TIMERS[0]), (MAIN,)],
@@ -178,6 +187,11 @@ def test_a_chain_of_runtime_frames_is_folded_where_nothing_is_the_users(chromium
     shown = opened(chromium, saved(sampled(leaves), tmp_path))
     assert shown.names(1) == ["4 frames of node"]
     assert len(shown.names(2)) == 5
+
+
+def test_what_the_kernel_was_asked_for_is_not_folded(chromium: Any, tmp_path: Path) -> None:
+    shown = opened(chromium, saved(sampled([WAITING] * 3), tmp_path))
+    assert [shown.names(row) for row in range(1, 4)] == [["2 frames of V8, libc"], ["do_futex"], ["__schedule"]]
 
 
 def test_a_node_program_shows_its_own_functions(chromium: Any, tmp_path: Path) -> None:

@@ -9,21 +9,34 @@ const PLACEHOLDERS = ["[unknown]", "(truncated stack)"];
 /**
  * The costs, the largest first: {func, amount, self, callee, ofCallee}. Each node counts for the innermost function of
  * the user's at or above it; func -1 is what is in none. callee: the first function outside of the user's code that has
- * most, -1 is none. Where nothing is the user's, the functions are those that have most themselves.
+ * most, -1 is none. Where nothing is the user's, what the kernel does counts for the function that called it.
  */
 function costsOf(paths) {
+  const { frames, categories } = paths.recording;
+  const kernel = categories.findIndex(({ name }) => name === "Kernel");
+  const ofUser = costsBy(paths, (frame) => frames.own[frame] === 1);
+  const isOfUser = [...ofUser.keys()].some((func) => func >= 0);
+  const found = isOfUser
+    ? ofUser
+    : costsBy(paths, (frame, isBelowOwner) => !isBelowOwner || frames.category[frame] !== kernel);
+  return [...found.values()]
+    .sort((a, b) => b.amount - a.amount || (a.func < 0) - (b.func < 0) || a.func - b.func)
+    .slice(0, MOST_COSTS);
+}
+
+/** Adds up what counts for each function. isOwner: of a frame, and whether one above it is an owner already. */
+function costsBy(paths, isOwner) {
   const { parent, frame, own, recording } = paths;
-  const { own: isOwn, func: funcOf } = recording.frames;
+  const { func: funcOf } = recording.frames;
   const n = parent.length;
   const owner = new Int32Array(n).fill(-1);
   const callee = new Int32Array(n).fill(-1);
   const found = new Map();
   const ofCallee = new Map();
-  let ofUser = 0;
   for (let node = 0; node < n; node++) {
     const above = parent[node];
     const func = frame[node] < 0 ? -1 : funcOf[frame[node]];
-    if (func >= 0 && isOwn[frame[node]]) {
+    if (func >= 0 && isOwner(frame[node], above >= 0 && owner[above] >= 0)) {
       owner[node] = func;
     } else if (above >= 0) {
       owner[node] = owner[above];
@@ -32,23 +45,13 @@ function costsOf(paths) {
       callee[node] = func;
     }
     if (own[node] > 0) {
-      const cost = found.get(owner[node]) ?? { func: owner[node], amount: 0, self: 0 };
+      const cost = found.get(owner[node]) ?? { func: owner[node], amount: 0, self: 0, callee: -1, ofCallee: 0 };
       cost.amount += own[node];
       cost.self += callee[node] < 0 ? own[node] : 0;
       found.set(owner[node], cost);
-      ofUser += owner[node] < 0 ? 0 : own[node];
       const key = `${owner[node]}.${callee[node]}`;
       ofCallee.set(key, (ofCallee.get(key) ?? 0) + own[node]);
     }
-  }
-  const isOfUser = ofUser > 0;
-  if (!isOfUser) {
-    const { self } = paths.byFunction();
-    const costs = Array.from(self, (amount, func) => ({ func, amount, self: amount, callee: -1, ofCallee: 0 }));
-    return costs.sort((a, b) => b.amount - a.amount).slice(0, MOST_COSTS);
-  }
-  for (const cost of found.values()) {
-    [cost.callee, cost.ofCallee] = [-1, 0];
   }
   for (const [key, amount] of ofCallee) {
     const [func, called] = key.split(".").map(Number);
@@ -64,9 +67,7 @@ function costsOf(paths) {
       mainPart(paths, (node) => owner[node] < 0, found.get(-1).amount),
     );
   }
-  return [...found.values()]
-    .sort((a, b) => b.amount - a.amount || (a.func < 0) - (b.func < 0) || a.func - b.func)
-    .slice(0, MOST_COSTS);
+  return found;
 }
 
 /** The innermost function that has half of what is outside of the user's code, with what it calls. */

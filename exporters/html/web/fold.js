@@ -2,7 +2,8 @@
 
 // Of what a frame has, so much must be in the user's code for it to be folded.
 const LEAST_OWN = 0.1;
-// Where nothing is the user's code, a frame is folded as long as one callee has so much of it.
+// Where nothing is the user's code, a frame is folded as long as one callee has so much of it, up to the kernel: what it
+// was asked for tells why a thread waits.
 const LEAST_OF_CHAIN = 0.9;
 const FEWEST_FOLDED = 2;
 const NAMED_IN_FOLD = 2;
@@ -15,6 +16,7 @@ const FOLD_KEY = "~f";
 function prefixOf(paths, isTimed) {
   const { parent, frame, own, total, recording } = paths;
   const n = parent.length;
+  const kernel = recording.categories.findIndex(({ name }) => name === "Kernel");
   const isOwn = (node) => frame[node] >= 0 && recording.frames.own[frame[node]] === 1;
   const ofUser = new Float64Array(n);
   let whole = 0;
@@ -44,7 +46,10 @@ function prefixOf(paths, isTimed) {
       continue;
     }
     const ofAbove = above < 0 ? paths.whole : total[above];
-    const isChain = total[node] >= LEAST_OF_CHAIN * ofAbove && own[node] <= (1 - LEAST_OF_CHAIN) * total[node];
+    const isChain =
+      total[node] >= LEAST_OF_CHAIN * ofAbove &&
+      own[node] <= (1 - LEAST_OF_CHAIN) * total[node] &&
+      recording.frames.category[frame[node]] !== kernel;
     if (whole > 0 ? ofUser[node] >= LEAST_OWN * total[node] : isChain && isTimed) {
       depth[node] = before + 1;
       if (!(whole > 0)) {
