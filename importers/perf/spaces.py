@@ -64,11 +64,11 @@ OF_MEMORY_FILE = (
     "FILE; code of a runtime: let it write the names of its code from the start of the program, docs/record has the "
     "options"
 )
-# Of a program with a jitdump. JavaScriptCore hands its records to a thread that writes them, and does not wait for it
-# at the end: the function that was compiled last is where a short program spends its time (seen with Bun 1.4.5).
+# Of a program with a jitdump. Seen with Bun 1.4.5: a run of one second had no record of the function that was compiled
+# last, which is where a short program spends its time; one of two seconds had it. Why is unclear.
 NOT_IN_DUMP = (
-    "its jitdump has no record of this code: what the runtime had not written when the program ended is lost (Bun "
-    "writes late: let the program run a few seconds longer); stubs and trampolines of some runtimes have none"
+    "its jitdump has no record of this code: what the runtime had not written when the program ended is lost (seen "
+    "with Bun: let the program run a few seconds longer); stubs and trampolines of some runtimes have none"
 )
 # x86's KERNEL_IMAGE_SIZE, the largest.
 KERNEL_SIZE = 1 << 30
