@@ -9,6 +9,7 @@ import numpy as np
 
 from traceferry.model import Array, Trace
 from traceferry.model.categories import GENERATED_COLORS, KERNEL, NATIVE, OTHER, RUNTIME, SYSTEM
+from traceferry.symbolication.short_names import short_name
 
 # Objects and roots are what is allocated and what holds it: no code.
 _NOT_OWN = {*GENERATED_COLORS, KERNEL, OTHER, RUNTIME, SYSTEM, "Objects", "Roots"}
@@ -62,4 +63,6 @@ def _is_own(name: str, kind: str, path: str, category: str) -> bool:
     if kind in _MACHINERY or category in _NOT_OWN or _PLACEHOLDER.fullmatch(name):
         return False
     of_runtime = _RUNTIME_FUNCTION.get(category)
+    if category == NATIVE:
+        name = short_name(name)  # names of templates begin with the type that they return
     return not (of_runtime is not None and of_runtime.fullmatch(name)) and not _RUNTIME_SCRIPT.match(path)
