@@ -123,9 +123,10 @@ def test_keys_search_help_and_escape(pages: dict[str, Path], open_page: Any) -> 
     shown.page.focus(".threads summary")
     shown.page.keyboard.press("Enter")
     assert shown.page.is_visible(".thread-list")
+    shown.settle()
     shown.page.keyboard.press("Tab")
     shown.page.keyboard.press("Escape")
-    assert not shown.page.is_visible(".thread-list")
+    shown.page.wait_for_selector(".thread-list", state="hidden")
     assert shown.page.evaluate(focused).startswith("All ")
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.findings import OTHER, Advice, Case, Finding, findings
 from traceferry.common.report import KINDS, Severity
+from traceferry.common.shown_text import encodable
 from traceferry.common.units import format_duration
 from traceferry.model import Trace
 
@@ -43,9 +44,9 @@ class Verdict(NamedTuple):
     more: int
 
     def as_json(self) -> dict[str, Any]:
-        """Returns all of it as plain data."""
-        advice = [each._asdict() for each in self.advice]
-        return {**self._asdict(), "advice": advice}
+        """Returns all of it as plain data, with escapes for bytes of file names that are not UTF-8."""
+        advice = [{key: encodable(text) for key, text in each._asdict().items()} for each in self.advice]
+        return {**self._asdict(), "headline": encodable(self.headline), "advice": advice}
 
     def lines(self) -> list[str]:
         """Returns the verdict, and a line for each advice, as the commands print them: not yet for a terminal, since
