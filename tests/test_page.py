@@ -111,9 +111,9 @@ def test_a_page_without_one_file_or_both(tmp_path: Path) -> None:
     assert [file["name"] for file in data_of(path)["embedded"]] == ["firefox"]
     path = saved(RECORDINGS["xray"](), tmp_path, without=["perfetto", "firefox"])
     assert data_of(path)["embedded"] == []
-    with pytest.raises(traceferry.UsageError, match="--without gecko: .* html, and it holds firefox, perfetto"):
+    with pytest.raises(traceferry.UsageError, match=r"--without gecko: .* html, and it holds firefox, perfetto"):
         saved(RECORDINGS["xray"](), tmp_path, without=["gecko"])
-    with pytest.raises(traceferry.UsageError, match="--without perfetto: .* firefox, and only a page"):
+    with pytest.raises(traceferry.UsageError, match=r"--without perfetto: .* firefox, and only a page"):
         traceferry.save(RECORDINGS["xray"](), tmp_path / "out.json", without=["perfetto"])
 
 
