@@ -366,6 +366,8 @@ FAILURES = {
     "unknown output format": (["convert", "app.xray", "--to", "svg"], "unknown output format 'svg'"),
     "a mistyped command": (["convrt", "app.xray"], "convrt: neither a file nor a command; did you mean convert?"),
     "a mistyped option": (["convert", "app.xray", "--symbol", "app"], "unknown option; did you mean --symbols?"),
+    "an option of another tool": (["compare", "a", "--vs", "b"], "--vs: unknown option; did you mean --new?"),
+    "a short word": (["compare", "a", "--vx", "b"], "--vx: unknown option (see"),
     "a mistyped format": (["convert", "app.xray", "--to", "perfeto"], "'perfeto'; did you mean perfetto?"),
     "a mistyped viewer": (["view", "app.xray", "--in", "firefx"], "unknown value 'firefx'; did you mean firefox?"),
     "several recordings in a folder": (["convert", "."], ".: a folder with 4 recordings: name one of app.xray"),

@@ -26,6 +26,8 @@ class CommandParser(argparse.ArgumentParser):
         self.symbols = self.add_argument_group("symbols and sources")
         self.rare = self.add_argument_group("rare")
         self.rare.add_argument("-h", "--help", action="help", help="show this help message and exit")
+        # What people type for options that are called otherwise, as other tools call them.
+        self.synonyms: dict[str, str] = {}
 
     def shorten_usage(self) -> None:
         """Leaves the options out of the line of usage: they stand below it, in their groups."""
@@ -55,7 +57,13 @@ class CommandParser(argparse.ArgumentParser):
     def _reason(self, word: str) -> str:
         if not word.startswith("-"):
             return "one argument too many"
-        return "unknown option" + did_you_mean(word.split("=")[0], self.options())
+        option = word.split("=")[0]
+        if option in self.synonyms:
+            return f"unknown option; did you mean {self.synonyms[option]}?"
+        is_long = option.startswith("--")
+        return "unknown option" + did_you_mean(
+            option, (one for one in self.options() if one.startswith("--") == is_long)
+        )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Names the nearest of the choices, as Python does from 3.14 on."""

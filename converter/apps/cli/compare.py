@@ -55,6 +55,10 @@ def add_to(compare: CommandParser) -> None:
     compare.input.add_argument(
         "--new", action="extend", nargs="+", default=[], metavar="GLOB", help="those to compare with"
     )
+    compare.synonyms |= {
+        "--vs": "--new", "--after": "--new", "--against": "--base", "--baseline": "--base", "--before": "--base",
+        "--old": "--base",
+    }  # fmt: skip
     add_recording_options(compare)
     for side in ("base", "new"):
         compare.symbols.add_argument(
