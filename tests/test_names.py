@@ -374,9 +374,9 @@ ORIGINS = {
         "libraries of Ubuntu that came with the snap get names from --debuginfod https://debuginfod.ubuntu.com",
     "/home/me/.venv/lib/python3.11/site-packages/numpy.libs/libopenblas64_p-r0-0cf96a72.3.23.dev.so":
         "it came in a wheel, whose makers stripped it: CFLAGS=-g pip install --force-reinstall --no-binary numpy numpy",
-    "/root/.pyenv/versions/3.12.1/lib/python3.12/site-packages/orjson/orjson.so":
+    "/home/me/.pyenv/versions/3.12.1/lib/python3.12/site-packages/orjson/orjson.so":
         "it came in a wheel, whose makers stripped it: CFLAGS=-g pip install --force-reinstall --no-binary orjson",
-    "/root/.pyenv/versions/3.12.1/lib/libpython3.12.so": "no package has it",
+    "/home/me/.pyenv/versions/3.12.1/lib/libpython3.12.so": "no package has it",
     "/opt/jdk-21/lib/server/libjvm.so": "the vendor of this JDK has its debug files",
 }  # fmt: skip
 
