@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -17,7 +18,9 @@ SECONDS = 3600.0
 
 
 def is_page(path: str) -> bool:
-    """Whether a file is a page that a browser shows."""
+    """Whether a file is a page that a browser shows. What can be read only once, as a pipe, is left as it is."""
+    if not os.path.isfile(path):
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(HEAD_SIZE).lstrip().lower().startswith(BEGINNINGS)
