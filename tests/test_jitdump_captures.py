@@ -41,7 +41,7 @@ V8_DUMPS = [
     "node24-functions/jit-27512.dump",
 ]  # fmt: skip
 BIGFP = ["bigfp/jit-22723.dump", "bigfp/jit-22724.dump"]
-WITHOUT_LINES = ("php82", "py313", "wasmtime")
+WITHOUT_LINES = ("php82", "php84", "py313", "py315", "wasmtime")
 SMALL = [name for name in dumps() if isinstance(name, str)]
 
 

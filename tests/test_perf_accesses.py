@@ -218,7 +218,7 @@ def test_cgroups_and_namespaces_of_processes(order: str) -> None:
     assert {process.pid: (process.cgroup, process.namespaces) for process in trace.processes} == {
         PID: ("/docker/abc", "net:[1] uts:[3] ipc:[5] pid:[7]"), 8: ("", ""),
     }  # fmt: skip
-    assert "process 7 app in /docker/abc" in as_text(summarize(trace))
+    assert "app 7 in /docker/abc" in as_text(summarize(trace))
 
 
 # ---------------------------------------------------------------- nothing to show

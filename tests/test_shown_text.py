@@ -62,7 +62,7 @@ def test_no_command_prints_what_a_terminal_obeys(recording: str, capsys: pytest.
         "convert": (["convert", recording, "-o", "out\x1b.json"], "wrote out\\x1b.json"),
         "compare": (["compare", recording, recording], "evil\\x1b]0;PWNED"),
         "a gate": (["compare", recording, recording, "--fail-on", "self('evil\x1b') > 5%"], "self('evil\\x1b')"),
-        "Markdown": (["compare", recording, recording, "--markdown"], "No significant change"),
+        "Markdown": (["compare", recording, recording, "--markdown"], "Identical"),
         "symbols": (["symbols", "esc.sym", "--lookup", "0x1001"], "evil\\x1b[2J\\u202ename"),
         "a folder": (["symbols", "esc.sym"], "esc.sym"),
         "no such file": (["info", "no\x1bsuch\n"], "no\\x1bsuch\\n"),
@@ -95,7 +95,7 @@ def test_an_issue_is_one_line() -> None:
 
 
 # What gives text for people, without anything that a terminal obeys; and what has nothing of a recording in it.
-SHOWN = {"shown", "as_text"}
+SHOWN = {"shown", "as_text", "as_json_text"}
 OWN = {"converter/apps/cli/formats.py", "converter/apps/cli/completion.py"}
 
 

@@ -45,14 +45,17 @@ def _title(processes: list[Json], n_threads: int) -> list[str]:
 
 
 def _process(process: Json) -> str:
-    cgroup = f" in {process['cgroup']}" if process["cgroup"] else ""
-    return f"{process['name']} {process['pid']}{cgroup}"
+    return f"{process['name']} {process['pid']}{_cgroup(process)}"
+
+
+def _cgroup(process: Json) -> str:
+    return f" in {process['cgroup']}" if process["cgroup"] else ""
 
 
 def _name(process: Json, thread: Json, has_others: bool) -> str:
     """Returns the thread's name and number, its process where there are several, and what else it has."""
     is_main = (thread["name"], thread["tid"]) == (process["name"], process["pid"])
-    of = f" of {_process(process)}" if has_others and not is_main else ""
+    of = "" if not has_others else _cgroup(process) if is_main else f" of {_process(process)}"
     others = {each["event"]: each["samples"] for each in thread.get("events", ())[1:]} | thread["markers"]
     held = ", ".join(f"{n} {what}" for what, n in others.items() if n)
     return f"{thread['name']} {thread['tid']}{of}" + (f": {held}" if held else "")
