@@ -167,5 +167,5 @@ def test_what_is_of_others(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"<html><p>no trace</p></html>", b" text of 12 [0] words: x\n"])
 def test_what_is_none(data: bytes, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="unrecognised|this is a page for a browser"):
+    with pytest.raises(FormatError, match=r"unrecognised|this is a page for a browser"):
         load(data, tmp_path)

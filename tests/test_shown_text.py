@@ -95,7 +95,7 @@ def test_an_issue_is_one_line() -> None:
 
 
 # What gives text for people, without anything that a terminal obeys; and what has nothing of a recording in it.
-SHOWN = {"shown", "as_text", "as_json_text"}
+SHOWN = {"shown", "as_text", "as_json_text", "as_markdown"}
 OWN = {"converter/apps/cli/formats.py", "converter/apps/cli/completion.py"}
 
 

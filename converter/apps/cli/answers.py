@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from traceferry.apps.cli.command_parser import CommandParser
@@ -56,7 +56,15 @@ def answers(arguments: argparse.Namespace, trace: Trace, progress: Callable[[int
     return found
 
 
-def as_text(answer: Json) -> str:
+def as_text(answers: Iterable[Json]) -> str:
+    return "\n\n".join(map(_text_of, answers))
+
+
+def as_markdown(answers: Iterable[Json]) -> str:
+    return "\n\n".join(map(_markdown_of, answers))
+
+
+def _text_of(answer: Json) -> str:
     head, rows = _cells(answer)
     lines = [f"{answer['title']}, of {_whole(answer)}:", *aligned([head, *rows])]
     if answer["left_out"]:
@@ -64,7 +72,7 @@ def as_text(answer: Json) -> str:
     return "\n".join(map(shown, lines))
 
 
-def as_markdown(answer: Json) -> str:
+def _markdown_of(answer: Json) -> str:
     from traceferry.analysis.compare.markdown import code
 
     head, rows = _cells(answer)

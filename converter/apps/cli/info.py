@@ -62,9 +62,10 @@ def _answer(arguments: argparse.Namespace) -> int:
         import orjson
 
         print(as_json_text(orjson.dumps({"answers": found}, option=orjson.OPT_INDENT_2)))
+    elif arguments.markdown:
+        print(answers.as_markdown(found))
     else:
-        show = answers.as_markdown if arguments.markdown else answers.as_text
-        print("\n\n".join(show(answer) for answer in found))
+        print(answers.as_text(found))
     return coach.status_of(arguments, trace.report)
 
 
