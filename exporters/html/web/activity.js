@@ -68,25 +68,14 @@ class ActivityStrip {
   }
 
   #listen() {
-    let from = null;
-    this.canvas.addEventListener("pointerdown", (event) => {
-      from = this.#bucketAt(event);
-      this.canvas.setPointerCapture(event.pointerId);
-    });
-    this.canvas.addEventListener("pointermove", (event) => {
-      if (from !== null) {
-        const to = this.#bucketAt(event);
-        this.#choose([Math.min(from, to), Math.max(from, to)], false);
-      }
-    });
-    this.canvas.addEventListener("pointerup", (event) => {
-      if (from !== null) {
-        const to = this.#bucketAt(event);
-        const isClick = from === to && this.range === null;
-        this.#choose(isClick ? null : [Math.min(from, to), Math.max(from, to)], true);
-        from = null;
-      }
-    });
+    onDrag(
+      this.canvas,
+      (event) => this.#bucketAt(event),
+      (from, to, isMade) => {
+        const isClick = isMade && from === to && this.range === null;
+        this.#choose(isClick ? null : [Math.min(from, to), Math.max(from, to)], isMade);
+      },
+    );
     this.canvas.addEventListener("dblclick", () => this.#choose(null, true));
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
   }

@@ -73,3 +73,23 @@ function themeButton() {
   toggle.setAttribute("aria-label", "Dark or light");
   return toggle;
 }
+
+/** Tells of each drag over an element: moved(from, to, isMade), isMade at its end. placeOf: what an event points at. */
+function onDrag(element, placeOf, moved) {
+  let from = null;
+  element.addEventListener("pointerdown", (event) => {
+    from = placeOf(event);
+    element.setPointerCapture(event.pointerId);
+  });
+  element.addEventListener("pointermove", (event) => {
+    if (from !== null) {
+      moved(from, placeOf(event), false);
+    }
+  });
+  element.addEventListener("pointerup", (event) => {
+    if (from !== null) {
+      moved(from, placeOf(event), true);
+      from = null;
+    }
+  });
+}

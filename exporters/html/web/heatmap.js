@@ -85,25 +85,17 @@ class Heatmap {
   }
 
   #listen() {
-    let from = null;
-    this.canvas.addEventListener("pointerdown", (event) => {
-      from = this.#cellAt(event);
-      this.canvas.setPointerCapture(event.pointerId);
-    });
+    onDrag(
+      this.canvas,
+      (event) => this.#cellAt(event),
+      (from, to, isMade) => this.#choose(this.#between(from, to), isMade),
+    );
     this.canvas.addEventListener("pointermove", (event) => {
-      if (from !== null) {
-        this.#choose(this.#between(from, this.#cellAt(event)), false);
-      } else {
+      if (event.buttons === 0) {
         this.#say(this.#cellAt(event));
       }
     });
     this.canvas.addEventListener("pointerleave", () => this.#say());
-    this.canvas.addEventListener("pointerup", (event) => {
-      if (from !== null) {
-        this.#choose(this.#between(from, this.#cellAt(event)), true);
-        from = null;
-      }
-    });
     this.canvas.addEventListener("dblclick", () => this.#choose(null, true));
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
   }
