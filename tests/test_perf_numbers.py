@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from traceferry.importers.perf import _fields
 from traceferry.importers.perf.fields import numbers_at
+from traceferry.importers.perf.tracepoints import Field, decode_field, decode_integers
 
 DATA = np.random.default_rng(5).integers(0, 256, 300, np.uint8)
 DEFERRED = (1 << 64) - 640
@@ -25,6 +26,26 @@ def test_numbers(size: int, kind: str, order: str, data: st.DataObject) -> None:
 def test_numbers_that_are_not_there(at: int, size: int) -> None:
     with pytest.raises(ValueError, match="numbers"):
         _fields.numbers(DATA, np.array([0, at]), size, False)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.booleans(), st.integers(0, 40)), min_size=1, max_size=4),
+    st.sampled_from("<>"), st.lists(st.integers(0, len(DATA) - 48), max_size=20), st.integers(0, 60),
+)  # fmt: skip
+def test_integers_of_tracepoints(
+    declared: list[tuple[int, bool, int]], order: str, places: list[int], shortest: int
+) -> None:
+    fields = [Field(f"f{nth}", at, size, signed, "integer", False) for nth, (size, signed, at) in enumerate(declared)]
+    at, sizes = np.array(places, np.int64), np.array([48, shortest] * len(places), np.int64)[: len(places)]
+    together = decode_integers(fields, DATA, at, sizes, order)
+    apart = [decode_field(field, DATA, at, sizes, order) for field in fields]
+    assert [(column.dtype, column.tolist()) for column in together] == [(one.dtype, one.tolist()) for one in apart]
+
+
+@pytest.mark.parametrize(("at", "offset", "size"), [(-1, 0, 1), (299, 1, 1), (290, 3, 8), (0, -1, 1), (0, 0, 3)])
+def test_fields_that_are_not_there(at: int, offset: int, size: int) -> None:
+    with pytest.raises(ValueError, match="fields"):
+        _fields.fields(DATA, np.array([at]), np.array([offset]), np.array([size]), False)
 
 
 @given(st.lists(st.lists(st.sampled_from([DEFERRED, 1, 2]), max_size=4)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.importers.perf.layout import Attr, AttrType
-from traceferry.importers.perf.tracepoints import Field, Format, decode_field
+from traceferry.importers.perf.tracepoints import Field, Format, decode_field, decode_integers
 from traceferry.model import Array
 from traceferry.timeline.ticks import Counter
 
@@ -284,10 +285,15 @@ class Recording:
 
     def field(self, wanted: Field, rows: Array) -> Array:
         """Returns a tracepoint's field of these samples, as `decode_field` has it."""
-        order = ">" if self.byte_order == "big" else "<"
+        return decode_field(wanted, np.frombuffer(self.stream, np.uint8), *self._raw_of(rows), self.order)
+
+    def integers(self, wanted: Sequence[Field], rows: Array) -> list[Array]:
+        """Returns several of a tracepoint's fields of these samples, as `decode_integers` has them."""
+        return decode_integers(wanted, np.frombuffer(self.stream, np.uint8), *self._raw_of(rows), self.order)
+
+    def _raw_of(self, rows: Array) -> tuple[Array, Array]:
         at = self.samples.raw_at[rows]
-        size = np.where(at < 0, 0, self.samples.raw_size[rows])
-        return decode_field(wanted, np.frombuffer(self.stream, np.uint8), at, size, order)
+        return at, np.where(at < 0, 0, self.samples.raw_size[rows])
 
     def raw(self, sample: int) -> bytes:
         """Returns what PERF_SAMPLE_RAW holds in this row of samples: a tracepoint's fields. b"" if nothing."""

@@ -127,11 +127,8 @@ class Switching:
         if len(parts) > 1:
             order = np.argsort(steps[0], kind="stable")
             tid, steps = tid[order], [column[order] for column in steps]
-        known = tid > 0
-        if not known.all():
-            tid, steps = tid[known], [column[known] for column in steps]
         self._steps = ByThread(tid, steps)
-        self._samples = steps[3][(steps[2] != OF_RECORD) & (steps[3] >= 0)]
+        self._samples = steps[3][(tid > 0) & (steps[2] != OF_RECORD) & (steps[3] >= 0)]
         self._idle = ByThread(*self._of_processors())
         self._wakes = ByThread(*self._of_wakes(off))
         self.losses = Losses(recording)
@@ -139,8 +136,8 @@ class Switching:
 
     @cached_property
     def tids(self) -> list[int]:
-        """Threads that switches name, rising."""
-        found: list[int] = self._steps.tids.tolist()
+        """Threads that switches name, rising: the idle thread and what has no number are none."""
+        found: list[int] = self._steps.tids[self._steps.tids > 0].tolist()
         return found
 
     def tells_stacks(self, stack: Array) -> bool:
@@ -165,7 +162,7 @@ class Switching:
         return sum(int(np.maximum(period[rows] - 1, 0).sum()) for _, rows in _rows_of(self.recording, (SWITCH,)))
 
     def steps(self, tid: int, start: int, until: int) -> Steps:
-        return Steps(*self._steps.of(tid, start, until))
+        return Steps(*self._steps.of(tid, start, until)) if tid > 0 else NO_STEPS
 
     def wakes(self, tid: int, start: int, until: int) -> Wakes:
         return Wakes(*self._wakes.of(tid, start, until))
@@ -199,9 +196,8 @@ class Switching:
             if not {"prev_pid", "prev_state", "next_pid"} <= fields.keys():
                 continue
             assert event.tracepoint is not None
-            prev, state, after = (
-                self.recording.field(fields[name], rows) for name in ("prev_pid", "prev_state", "next_pid")
-            )
+            wanted = [fields[name] for name in ("prev_pid", "prev_state", "next_pid")]
+            prev, state, after = self.recording.integers(wanted, rows)
             # The kernel has no number for a thread that has ended.
             own = samples.tid[rows]
             prev = np.where((own > 0) | (prev == 0), own, self._names.here(prev))
