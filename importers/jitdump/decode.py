@@ -26,7 +26,7 @@ from traceferry.importers.jitdump.layout import RECORD_HEADER_SIZE, Header, Id, 
 from traceferry.importers.jitdump.lines import Lines, Record, read_lines
 from traceferry.model import Array
 
-PIECE = 1 << 16
+PIECE = 1 << 14
 MAX_TS = 1 << 62
 
 
@@ -183,9 +183,10 @@ class _Decoder:
             at = int(ends[-1])
             self._piece(ids, offsets, ends, np.minimum(timestamps, MAX_TS).astype(np.int64))
             dump.n_records += len(ids)
+            dump.source.release(int(offsets[0]), at)
         if at != len(self._data):
             self._note("truncated", 1, at, "the dump ends inside a record")
-        dump.lines = read_lines(self._data, dump.header, self._line_records, dump.problems)
+        dump.lines = read_lines(dump.source, dump.header, self._line_records, dump.problems)
 
     # ------------------------------------------------------------ the records
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.report import Problems
+from traceferry.files.source import Source
 from traceferry.importers.jitdump._records import LineEntries
 from traceferry.importers.jitdump.layout import DEBUG_ENTRY_SIZE, V8_PADDING, Header
 from traceferry.model import Array
@@ -27,6 +28,10 @@ BYTECODE_TABLES = "JS:^"
 FIRST_ENTRIES = 8  # of a table, which tell a function's file
 # In a V8 name: the file before `:line:column`.
 NAMED_POSITION = re.compile(r":\d+:\d+$")
+
+
+COLUMNS = ("starts", "stops", "offsets", "lines", "columns", "files")
+WINDOW = 1 << 25  # bytes of a file that are in memory at once
 
 
 class Record(NamedTuple):
@@ -70,11 +75,10 @@ class Lines:
         return int(self.files[row]), int(self.lines[row]), int(self.columns[row])
 
 
-def read_lines(data: memoryview, header: Header, records: Sequence[Record], problems: Problems) -> Lines:
+def read_lines(source: Source, header: Header, records: Sequence[Record], problems: Problems) -> Lines:
     """Decodes the records' entries. problems: gets what was corrected or dropped."""
     if not records:
         return Lines()
-    big = header.byte_order == ">"
     begins = np.array([record.begin for record in records], np.int64)
     ends = np.array([record.end for record in records], np.int64)
     claimed = np.array([min(record.n_entries, record.end - record.begin) for record in records], np.int64)
@@ -83,16 +87,10 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], prob
     # No more than the bytes can hold.
     counts = np.minimum(claimed, (ends - begins) // (DEBUG_ENTRY_SIZE + 1))
     bases = np.array([record.address for record in records], np.uint64)
-    read = LineEntries(data, big, begins, ends, counts, bases, REACH)
-    spans = zip(read.run_at.tolist(), read.run_size.tolist(), strict=True)
-    index: dict[bytes, int] = {}
-    file_of_run = np.array([index.setdefault(bytes(data[at : at + size]), len(index)) for at, size in spans], np.int32)
-    if len(file_of_run):
-        read.runs[:] = file_of_run[read.runs]
-    table = Lines(read.starts, read.stops, read.offsets, read.lines, read.columns, read.runs)
-    is_file = _repair(data, header, records, table, index, claimed, problems)
-    is_sorted = read.is_sorted
-    is_sorted[table.starts >= len(read.offsets)] = 0
+    table, index, is_sorted = _entries(source, header.byte_order == ">", begins, ends, counts, bases)
+    n_read = len(table.offsets)
+    is_file = _repair(source.data, header, records, table, index, claimed, problems)
+    is_sorted[table.starts >= n_read] = 0
     table.file_names = [
         name.decode("utf-8", "surrogateescape") if used else ""
         for name, used in zip(index, is_file.tolist(), strict=True)
@@ -106,6 +104,31 @@ def read_lines(data: memoryview, header: Header, records: Sequence[Record], prob
     _sort(table, is_sorted)
     _remove_bias(table, header, records, problems)
     return table
+
+
+def _entries(
+    source: Source, big: bool, begins: Array, ends: Array, counts: Array, bases: Array
+) -> tuple[Lines, dict[bytes, int], Array]:
+    """Reads a part of the file after the other, of which only what the entries say stays in memory. Returns the
+    records' entries, the names of files that these refer to, and whether each record's offsets never fall."""
+    parts: list[Lines] = []
+    index: dict[bytes, int] = {}
+    is_sorted: list[Array] = []
+    n_rows = first = 0
+    while first < len(begins):
+        last = max(int(np.searchsorted(begins, begins[first] + WINDOW)), first + 1)
+        these = slice(first, last)
+        read = LineEntries(source.data, big, begins[these], ends[these], counts[these], bases[these], REACH)
+        spans = zip(read.run_at.tolist(), read.run_size.tolist(), strict=True)
+        names = (bytes(source.data[at : at + size]) for at, size in spans)
+        file_of_run = np.array([index.setdefault(name, len(index)) for name in names], np.int32)
+        files = file_of_run[read.runs] if len(file_of_run) else read.runs
+        parts.append(Lines(read.starts + n_rows, read.stops + n_rows, read.offsets, read.lines, read.columns, files))
+        is_sorted.append(read.is_sorted)
+        source.release(int(begins[first]), int(ends[last - 1]))
+        n_rows, first = n_rows + len(read.offsets), last
+    columns = ([getattr(part, name) for part in parts] for name in COLUMNS)
+    return Lines(*map(np.concatenate, columns)), index, np.concatenate(is_sorted)
 
 
 def _is_of_bytecode(record: Record, header: Header) -> bool:
