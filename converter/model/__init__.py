@@ -68,6 +68,7 @@ from traceferry.model.trace import HeapGraph as HeapGraph
 from traceferry.model.trace import HeapSnapshot as HeapSnapshot
 from traceferry.model.trace import Input as Input
 from traceferry.model.trace import LibraryReader as LibraryReader
+from traceferry.model.trace import LinkedFrame as LinkedFrame
 from traceferry.model.trace import LinkedPlace as LinkedPlace
 from traceferry.model.trace import NativeFunction as NativeFunction
 from traceferry.model.trace import Process as Process

@@ -275,9 +275,18 @@ class NativeFunction(NamedTuple):
     size: int
 
 
-# The functions at an address of a library, the outermost first: (linkage name, the line that runs, or the line of the
-# call of the next; first line of the function). Empty where no lines are known.
-LinkedPlace = tuple[tuple[str, int, int], ...]
+class LinkedFrame(NamedTuple):
+    """A function by its linkage name. line: that runs, or of the call of the next; discriminator: which code of the
+    line, as the compiler wrote it, 0 where it did not; first_line: of the function."""
+
+    name: str
+    line: int
+    discriminator: int
+    first_line: int
+
+
+# The functions at an address of a library, the outermost first. Empty where no lines are known.
+LinkedPlace = tuple[LinkedFrame, ...]
 
 
 class LibraryReader(Protocol):

@@ -25,7 +25,9 @@ class Frames:
     first: int64 [n + 1]: the frames of the i-th address are first[i]:first[i + 1], the innermost first; none where
     nothing is found. For each frame name, source: int32, indices of texts, -1 is unknown; line: int32, 0 is unknown:
     for the innermost the line that runs, for the others the line of their call. start, size: uint64 [n]: of the
-    function that holds the address, 0 where there is none.
+    function that holds the address, 0 where there is none. discriminator: for each frame int32, which of several
+    straight runs of code of the same line, as LLVM counts them (DWARF's state machine, and DW_AT_GNU_discriminator of
+    calls), 0 is the first; None where nothing tells.
     """
 
     first: Array
@@ -35,6 +37,11 @@ class Frames:
     start: Array
     size: Array
     texts: Sequence[str]
+    discriminator: Array | None = None
+
+    @property
+    def discriminators(self) -> Array:
+        return self.discriminator if self.discriminator is not None else np.zeros(len(self.name), np.int32)
 
 
 class Inline(NamedTuple):
@@ -159,8 +166,9 @@ def taken(found: Frames, which: Array) -> Frames:
     first = np.concatenate(([0], np.cumsum(n_frames)))
     at = np.arange(first[-1]) + np.repeat(found.first[which] - first[:-1], n_frames)
     return Frames(
-        first, found.name[at], found.source[at], found.line[at], found.start[which], found.size[which], found.texts
-    )
+        first, found.name[at], found.source[at], found.line[at], found.start[which], found.size[which], found.texts,
+        found.discriminators[at],
+    )  # fmt: skip
 
 
 def look_up_apart(addresses: Array, which: Array, by: Lookup, others_by: Lookup) -> Frames:
@@ -176,11 +184,11 @@ def look_up_apart(addresses: Array, which: Array, by: Lookup, others_by: Lookup)
         for one, other in ((others.name, found.name), (others.source, found.source))
     )
     first = np.concatenate((others.first, found.first[1:] + others.first[-1]))
-    line, start, size = (
-        np.concatenate(columns)
-        for columns in ((others.line, found.line), (others.start, found.start), (others.size, found.size))
+    line, start, size, discriminator = (
+        np.concatenate([getattr(one, column) for one in (others, found)])
+        for column in ("line", "start", "size", "discriminators")
     )
-    both = Frames(first, name, source, line, start, size, [*others.texts, *found.texts])
+    both = Frames(first, name, source, line, start, size, [*others.texts, *found.texts], discriminator)
     return taken(both, np.where(which, len(others.start) + np.cumsum(which) - 1, np.cumsum(~which) - 1))
 
 

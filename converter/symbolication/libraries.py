@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceferry.model import Array, LinkedPlace, NativeFunction
+from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.demangle import Demangler, shown_frames, shown_path
 from traceferry.symbolication.elf import ElfSymbols
@@ -116,13 +116,11 @@ class LibraryFiles:
         found = file.frames_at(np.array([address % ADDRESSES for address in addresses], np.uint64))
         names = {found.texts[nth] for nth in np.unique(found.name[found.name >= 0]).tolist()}
         first_lines = file.first_lines(names)
-        first, lines = found.first.tolist(), found.line.tolist()
-        frames = [
-            (name, line, first_lines.get(name, 0))
-            for name, line in zip((found.texts[nth] for nth in found.name.tolist()), lines, strict=True)
-        ]
-        places = [tuple(frames[begin:end][::-1]) for begin, end in pairwise(first)]
-        return [place if all(line and first_line for _, line, first_line in place) else () for place in places]
+        shown = [found.texts[nth] for nth in found.name.tolist()]
+        columns = zip(shown, found.line.tolist(), found.discriminators.tolist(), strict=True)
+        frames = [LinkedFrame(name, line, which, first_lines.get(name, 0)) for name, line, which in columns]
+        places = [tuple(frames[begin:end][::-1]) for begin, end in pairwise(found.first.tolist())]
+        return [place if all(one.line and one.first_line for one in place) else () for place in places]
 
     def bytes_of(self, lib: int, address: int, size: int) -> bytes:
         binary = self._files[lib].binary if lib in self._files else None

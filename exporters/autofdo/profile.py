@@ -2,11 +2,13 @@
 
 Branch records tell which straight runs of code ran, and how often: of the addresses of a line the one that ran most
 counts, as in create_llvm_prof and llvm-profgen. Lines count from the first of their function; what is inlined stands
-below the line that calls it. Without branch records, samples are counted instead. Source: llvm/ProfileData/
-SampleProfReader.h, "Text format"; llvm/tools/llvm-profgen/ProfileGenerator.cpp.
+below the line that calls it. Code of one line that runs by itself, as the parts of `a ? b : c` do, has a number, the
+discriminator, which clang writes with -fdebug-info-for-profiling. Without branch records, samples are counted instead.
+Source: llvm/ProfileData/SampleProfReader.h, "Text format"; llvm/tools/llvm-profgen/ProfileGenerator.cpp.
 
     main:184019:0            function: all counts below it: how often it was called
      4: 534                  first line + 4: how often it ran
+     4.2: 77                 the same line, discriminator 2
      6: 2080 foo:1000 bar:1080    and what it called
      9: inlined:1000         what is inlined there
       1: 1000
@@ -22,23 +24,25 @@ import numpy as np
 
 from traceferry.analysis.totals.branches import BranchTotals, Edges
 from traceferry.files.output import Output
-from traceferry.model import Array, LibraryReader, LinkedPlace, Trace, TraceBuilder, rows_by_key, sums
+from traceferry.model import Array, LibraryReader, LinkedFrame, LinkedPlace, Trace, TraceBuilder, rows_by_key, sums
 
 # Bytes of code whose lines are looked up at once.
 AT_ONCE = 1 << 16
 HEAD = b"# sample profile of LLVM: clang -fprofile-sample-use=FILE\n"
 # Lines are numbers of 16 bits in such profiles.
 OFFSETS = 0xFFFF
+# The line, counted from the function's first, and the discriminator.
+Location = tuple[int, int]
 
 
 @dataclass
 class Profile:
-    """A function, or a call of it that is inlined. body: by line, counted from the function's first, how often it ran;
-    calls: by line, of what it called how often; inlined: by line and name; head: how often it was called."""
+    """A function, or a call of it that is inlined. body: by location how often it ran; calls: by location, of what it
+    called how often; inlined: by location and name; head: how often it was called."""
 
-    body: dict[int, int] = field(default_factory=dict)
-    calls: dict[int, dict[str, int]] = field(default_factory=dict)
-    inlined: dict[int, dict[str, Profile]] = field(default_factory=dict)
+    body: dict[Location, int] = field(default_factory=dict)
+    calls: dict[Location, dict[str, int]] = field(default_factory=dict)
+    inlined: dict[Location, dict[str, Profile]] = field(default_factory=dict)
     head: int = 0
 
     @property
@@ -46,17 +50,41 @@ class Profile:
         below = (one.total for of_line in self.inlined.values() for one in of_line.values())
         return sum(self.body.values()) + sum(below)
 
-    def place(self, at: LinkedPlace) -> tuple[Profile, int]:
-        """Returns the profile of the innermost function at an address, and the line there; this is of the outermost."""
+    def place(self, at: LinkedPlace) -> tuple[Profile, Location]:
+        """Returns the profile of the innermost function at an address, and where it is there; this is of the
+        outermost."""
         profile = self
-        for (_, line, first_line), (name, _, _) in pairwise(at):
-            profile = profile.inlined.setdefault(_offset(line, first_line), {}).setdefault(name, Profile())
-        _, line, first_line = at[-1]
-        return profile, _offset(line, first_line)
+        for outer, inner in pairwise(at):
+            profile = profile.inlined.setdefault(_location(outer), {}).setdefault(inner.name, Profile())
+        return profile, _location(at[-1])
 
 
-def _offset(line: int, first_line: int) -> int:
-    return (line - first_line) & OFFSETS
+def _location(frame: LinkedFrame) -> Location:
+    return (frame.line - frame.first_line) & OFFSETS, base_discriminator(frame.discriminator)
+
+
+def base_discriminator(encoded: int) -> int:
+    """Returns which code of a line it is. LLVM writes three numbers into one: this, how often the code was copied, and
+    which copy it is. Source: llvm/IR/DebugInfoMetadata.h, getBaseDiscriminatorFromDiscriminator."""
+    return _first_number(encoded)
+
+
+def n_copies(encoded: int) -> int:
+    """Returns for how many runs of the code in the source one run of this code stands: loops that are unrolled or
+    vectorised. Source: getDuplicationFactorFromDiscriminator."""
+    return max(_first_number(_behind_first(encoded)), 1)
+
+
+def _first_number(encoded: int) -> int:
+    """A number of 5 or of 12 bits behind a bit that is 0; a bit that is 1 is a 0. Bit 6 says which."""
+    if encoded & 1:
+        return 0
+    bits = encoded >> 1
+    return bits >> 1 & 0xFE0 | bits & 0x1F if bits & 0x20 else bits & 0x1F
+
+
+def _behind_first(encoded: int) -> int:
+    return encoded >> (1 if encoded & 1 else 14 if encoded & 0x40 else 7)
 
 
 @dataclass(frozen=True)
@@ -105,15 +133,20 @@ def _lines(name: str, profile: Profile) -> Iterator[str]:
 
 
 def _body(profile: Profile, indent: str) -> Iterator[str]:
-    for line in sorted(profile.body):
-        calls = sorted(profile.calls.get(line, {}).items(), key=lambda call: (-call[1], call[0]))
+    for at in sorted(profile.body):
+        calls = sorted(profile.calls.get(at, {}).items(), key=lambda call: (-call[1], call[0]))
         called = "".join(f" {callee}:{_shown(count)}" for callee, count in calls)
-        yield f"{indent}{line}: {_shown(profile.body[line])}{called}\n"
-    for line in sorted(profile.inlined):
-        for name, inlined in sorted(profile.inlined[line].items()):
+        yield f"{indent}{_text_of(at)}: {_shown(profile.body[at])}{called}\n"
+    for at in sorted(profile.inlined):
+        for name, inlined in sorted(profile.inlined[at].items()):
             if inlined.total:
-                yield f"{indent}{line}: {name}:{_shown(inlined.total)}\n"
+                yield f"{indent}{_text_of(at)}: {name}:{_shown(inlined.total)}\n"
                 yield from _body(inlined, indent + " ")
+
+
+def _text_of(at: Location) -> str:
+    line, discriminator = at
+    return f"{line}.{discriminator}" if discriminator else str(line)
 
 
 def _shown(count: int) -> int:
@@ -169,8 +202,8 @@ def _add_library(functions: dict[str, Profile], trace: Trace, lib: int, code: Co
             if not place:
                 n_without += 1
                 continue
-            profile, line = functions.setdefault(place[0][0], Profile()).place(place)
-            profile.body[line] = max(profile.body.get(line, 0), count)
+            profile, here = functions.setdefault(place[0].name, Profile()).place(place)
+            profile.body[here] = max(profile.body.get(here, 0), count * n_copies(place[-1].discriminator))
     _add_calls(functions, trace, lib, code.jumps)
     return n_without
 
@@ -182,13 +215,13 @@ def _add_calls(functions: dict[str, Profile], trace: Trace, lib: int, jumps: Arr
     for caller, callee, entry, count in zip(callers, callees, is_entry, jumps[:, 2].tolist(), strict=True):
         if not entry or not callee:
             continue
-        name = callee[0][0]
+        name = callee[0].name
         functions.setdefault(name, Profile()).head += count
         if caller:
-            profile, line = functions.setdefault(caller[0][0], Profile()).place(caller)
-            of_line = profile.calls.setdefault(line, {})
-            of_line[name] = of_line.get(name, 0) + count
-            profile.body[line] = max(profile.body.get(line, 0), count)
+            profile, here = functions.setdefault(caller[0].name, Profile()).place(caller)
+            called = profile.calls.setdefault(here, {})
+            called[name] = called.get(name, 0) + count
+            profile.body[here] = max(profile.body.get(here, 0), sum(called.values()))
 
 
 def covered(runs: Array) -> tuple[Array, Array]:

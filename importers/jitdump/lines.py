@@ -127,8 +127,10 @@ def _entries(
         is_sorted.append(read.is_sorted)
         source.release(int(begins[first]), int(ends[last - 1]))
         n_rows, first = n_rows + len(read.offsets), last
-    columns = ([getattr(part, name) for part in parts] for name in COLUMNS)
-    return Lines(*map(np.concatenate, columns)), index, np.concatenate(is_sorted)
+    starts, stops, offsets, lines, columns, files = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS
+    )
+    return Lines(starts, stops, offsets, lines, columns, files), index, np.concatenate(is_sorted)
 
 
 def _is_of_bytecode(record: Record, header: Header) -> bool:

@@ -52,6 +52,7 @@ cdef enum:
     DECL_LINE
     DECL_COLUMN
     CALL_COLUMN
+    DISCRIMINATOR
     N_SLOTS
 
 # The meanings of values, in the order of SIZES of forms.py.
@@ -156,6 +157,7 @@ cdef struct Piece:
 cdef struct Call:
     uint64_t entry
     uint64_t line
+    uint64_t discriminator
     uint64_t file
     int64_t parent
     int64_t first_range
@@ -404,7 +406,8 @@ cdef class Entries:
 
     def root(self, Py_ssize_t nth):
         """Returns what the first entry of a unit says: (DW_AT_language, 0 if it does not; DW_AT_stmt_list, -1; kind and
-        value, as `names` has them, of DW_AT_comp_dir); None where it cannot be read."""
+        value, as `names` has them, of DW_AT_comp_dir; whether GCC compiled it, from C or C++); None where it cannot be
+        read."""
         cdef uint64_t code
         cdef uint64_t place = 0
         cdef int64_t at
@@ -420,7 +423,7 @@ cdef class Entries:
             return None
         lines = self.values[STMT_LIST].value if self.values[STMT_LIST].meaning == NUMBER else -1
         kind = self.text(&self.values[COMP_DIR], &place)
-        return None if kind == ELSEWHERE else (self.language, lines, kind, place)
+        return None if kind == ELSEWHERE else (self.language, lines, kind, place, self.skips)
 
     cdef bint is_partial(self):
         """Whether the unit's first entry, which `begin` read, is a DW_TAG_partial_unit."""
@@ -826,8 +829,8 @@ cdef class Entries:
     def look_up(self, Py_ssize_t nth, const uint64_t[::1] asked, const uint64_t[:, ::1] text):
         """Returns what holds addresses in a unit, None where its entries cannot be read: (begin, end) of the piece of a
         function, uint64, 0 where none holds the address; first, int64 [n + 1], of the entries of each address: entry
-        (offset), file, line, uint64. The innermost call is first, the function last; file and line of a call are where
-        it is, those of a function mean nothing. asked: rising; text: (begin, end) of sections with code, rising."""
+        (offset), file, line, discriminator, uint64. The innermost call is first, the function last; file, line and
+        discriminator of a call are where it is, those of a function mean nothing. asked: rising; text: (begin, end) of sections with code, rising."""
         if not 0 <= nth < self.n_units:
             raise IndexError
         if text.shape[1] != 2:
@@ -1463,6 +1466,7 @@ cdef class _Lookup:
         cdef Value* values = self.entries.values
         cdef uint64_t file = values[CALL_FILE].value if values[CALL_FILE].meaning == NUMBER else ~<uint64_t>0
         cdef uint64_t line = values[CALL_LINE].value if values[CALL_LINE].meaning == NUMBER else 0
+        cdef uint64_t discriminator = values[DISCRIMINATOR].value if values[DISCRIMINATOR].meaning == NUMBER else 0
         if depth > MAX_INLINED:
             return -3
         if not self.entries.ranges_of_entry(self.ranges):
@@ -1489,7 +1493,7 @@ cdef class _Lookup:
         if self.n_calls == self.n_call_room:
             self.n_call_room = 2 * self.n_call_room + 64
             self.calls = <Call*>resized(self.calls, self.n_call_room * sizeof(Call))
-        self.calls[self.n_calls] = Call(entry, line, file, parent, first, self.ranges.n, depth)
+        self.calls[self.n_calls] = Call(entry, line, discriminator, file, parent, first, self.ranges.n, depth)
         self.n_calls += 1
         return self.n_calls - 1
 
@@ -1523,12 +1527,13 @@ cdef class _Lookup:
                 first[nth + 1] += 1
                 call = self.calls[call].parent
         begins, ends = np.zeros(self.n, np.uint64), np.zeros(self.n, np.uint64)
-        entries, files, lines = (np.zeros(first_of[-1], np.uint64) for _ in range(3))
+        entries, files, lines, discriminators = (np.zeros(first_of[-1], np.uint64) for _ in range(4))
         cdef uint64_t[::1] begin = begins
         cdef uint64_t[::1] end = ends
         cdef uint64_t[::1] entry_of = entries
         cdef uint64_t[::1] file_of = files
         cdef uint64_t[::1] line_of = lines
+        cdef uint64_t[::1] discriminator_of = discriminators
         cdef int64_t row
         for nth in range(self.n):
             if self.piece[nth] < 0:
@@ -1541,10 +1546,11 @@ cdef class _Lookup:
                 entry_of[row], file_of[row], line_of[row] = (
                     self.calls[call].entry, self.calls[call].file, self.calls[call].line
                 )
+                discriminator_of[row] = self.calls[call].discriminator
                 row += 1
                 call = self.calls[call].parent
             entry_of[row] = piece.entry
-        return begins, ends, first_of, entries, files, lines
+        return begins, ends, first_of, entries, files, lines, discriminators
 
 
 cdef void* grown(void* held, Py_ssize_t n, size_t size) except NULL:

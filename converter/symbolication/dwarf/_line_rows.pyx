@@ -29,6 +29,7 @@ cdef enum:
     END_SEQUENCE = 1
     SET_ADDRESS = 2
     DEFINE_FILE = 3
+    SET_DISCRIMINATOR = 4
 
 # DW_LNCT_*
 cdef enum:
@@ -59,6 +60,7 @@ cdef struct Row:
     uint64_t address
     uint32_t file
     uint32_t line
+    uint32_t discriminator
 
 
 cdef struct Place:
@@ -279,19 +281,23 @@ cdef class LineRows:
 
     # ------------------------------------------------ the program
 
-    cdef inline int add_row(self, int64_t first, uint64_t address, uint64_t file, uint64_t line) except -1:
+    cdef inline int add_row(
+        self, int64_t first, uint64_t address, uint64_t file, uint64_t line, uint64_t discriminator
+    ) except -1:
         cdef Row* last
         if self.n_rows > first:
             last = &self.rows[self.n_rows - 1]
             if address <= last.address:
                 if address == last.address:
                     last.file, last.line = <uint32_t>min(file, <uint64_t>0xFFFFFFFF), <uint32_t>line
+                    last.discriminator = <uint32_t>discriminator
                 return 0
         if self.n_rows == self.n_room:
             self.n_room = 2 * self.n_room + 256
             self.rows = <Row*>resized(self.rows, self.n_room * sizeof(Row))
         last = &self.rows[self.n_rows]
         last.address, last.file, last.line = address, <uint32_t>min(file, <uint64_t>0xFFFFFFFF), <uint32_t>line
+        last.discriminator = <uint32_t>discriminator
         self.n_rows += 1
         return 0
 
@@ -302,7 +308,9 @@ cdef class LineRows:
         cdef uint64_t address = 0
         cdef uint64_t file = 1
         cdef uint64_t line = 1
-        cdef uint64_t opcode, length, nth
+        # Of the next row alone.
+        cdef uint64_t discriminator = 0
+        cdef uint64_t opcode, length, nth, behind
         cdef int64_t first = 0
         c.begin(self.begin, self.end)
         while c.at < self.end:
@@ -312,27 +320,33 @@ cdef class LineRows:
                 opcode -= self.opcode_base
                 address += opcode // self.line_range * self.step
                 line += self.line_base + opcode % self.line_range
-                self.add_row(first, address, file, line)
+                self.add_row(first, address, file, line, discriminator)
+                discriminator = 0
             elif opcode == 0:
                 length = c.leb(False)
                 if c.damage or length == 0 or length > self.end - c.at:
                     return False
+                behind = c.at + length
                 opcode = data[c.at]
                 if opcode == END_SEQUENCE:
                     if self.n_rows > first and self.rows[first].address < address:
                         self.sequences.append((first, self.n_rows, address))
                         first = self.n_rows
                     self.n_rows = first
-                    address, file, line = 0, 1, 1
+                    address, file, line, discriminator = 0, 1, 1, 0
                 elif opcode == SET_ADDRESS:
                     if length > 9:
                         return False
                     address = number(data, c.at + 1, length - 1, c.big)
                 elif opcode == DEFINE_FILE:
                     return False
-                c.at += length
+                elif opcode == SET_DISCRIMINATOR:
+                    c.at += 1
+                    discriminator = c.leb(False)
+                c.at = behind
             elif opcode == COPY:
-                self.add_row(first, address, file, line)
+                self.add_row(first, address, file, line, discriminator)
+                discriminator = 0
             elif opcode == ADVANCE_PC:
                 address += c.leb(False) * self.step
             elif opcode == ADVANCE_LINE:
@@ -351,21 +365,23 @@ cdef class LineRows:
         return True
 
     def at(self, const uint64_t[::1] begins, const uint64_t[::1] ends, const uint64_t[::1] addresses):
-        """Returns the row of each address of functions, from `begins` to `ends`: (file, line), uint32; a file of 2^32 -
-        1 is none: no sequence holds the beginning of the function."""
+        """Returns the row of each address of functions, from `begins` to `ends`: (file, line, discriminator), uint32; a
+        file of 2^32 - 1 is none: no sequence holds the beginning of the function."""
         cdef Py_ssize_t n = addresses.shape[0]
         cdef Py_ssize_t nth
         cdef int64_t row
-        files, lines = np.empty(n, np.uint32), np.empty(n, np.uint32)
+        files, lines, discriminators = (np.empty(n, np.uint32) for _ in range(3))
         cdef uint32_t[::1] file = files
         cdef uint32_t[::1] line = lines
+        cdef uint32_t[::1] discriminator = discriminators
         if begins.shape[0] != n or ends.shape[0] != n:
             raise ValueError("columns of one length are needed")
         for nth in range(n):
             row = self.row_at(begins[nth], ends[nth], addresses[nth])
             file[nth] = self.rows[row].file if row >= 0 else 0xFFFFFFFF
             line[nth] = self.rows[row].line if row >= 0 else 0
-        return files, lines
+            discriminator[nth] = self.rows[row].discriminator if row >= 0 else 0
+        return files, lines, discriminators
 
     cdef int64_t row_at(self, uint64_t begin, uint64_t end, uint64_t address) noexcept nogil:
         """Returns the last row that is not behind an address of a function, -1 for none. A sequence that begins in

@@ -36,6 +36,7 @@ SLOTS = {
     **{"DW_AT_str_offsets_base": 14, "DW_AT_addr_base": 15, "DW_AT_rnglists_base": 16},
     **{"DW_AT_dwo_name": 17, "DW_AT_GNU_dwo_name": 17, "DW_AT_stmt_list": 18, "DW_AT_comp_dir": 19},
     **{"DW_AT_decl_line": 20, "DW_AT_decl_column": 21, "DW_AT_call_column": 22},
+    **{"DW_AT_GNU_discriminator": 23},
 }
 KINDS = {
     **{"DW_TAG_subprogram": 1, "DW_TAG_inlined_subroutine": 2, "DW_TAG_lexical_block": 3, "DW_TAG_partial_unit": 5},
@@ -61,7 +62,7 @@ def forms() -> Forms:
 class Found(NamedTuple):
     """The functions at addresses in one unit. begin, end: uint64 [n], of the piece of a function, 0 where none is
     described. For each of their frames, the innermost first, address: int64, which; name, source: int64, of Texts, -1
-    is none; line: int64. row_source, row_line: what the lines say of each address."""
+    is none; line, discriminator: int32. row_source, row_line: what the lines say of each address."""
 
     begin: Array
     end: Array
@@ -69,6 +70,7 @@ class Found(NamedTuple):
     name: Array
     source: Array
     line: Array
+    discriminator: Array
     row_source: Array
     row_line: Array
 
@@ -194,17 +196,19 @@ class BulkLookup:
         looked_up = self._entries.look_up(nth, asked, self._text)
         if looked_up is None:
             return None
-        begin, end, first, entry, file, line = looked_up
+        begin, end, first, entry, file, line, discriminator = looked_up
         root = self._entries.root(nth)
         if root is None:
             return None
-        language, lines_at, *folder_at = root
+        language, lines_at, *folder_at, is_of_gcc = root
         is_qualified = language in QUALIFIED_LANGUAGES
         distinct, which = np.unique(entry, return_inverse=True)
         name = self._names(nth, distinct, is_qualified)[which]
         is_rest = self._are_rests(first, entry, line, name)
         n_rests = np.add.reduceat(np.append(is_rest, False), first[:-1], dtype=np.int64) * (np.diff(first) > 0)
-        entry, file, line, name = (column[~is_rest] for column in (entry, file, line, name))
+        entry, file, line, discriminator, name = (
+            column[~is_rest] for column in (entry, file, line, discriminator, name)
+        )
         first = np.concatenate(([0], np.cumsum(np.diff(first) - n_rests)))
         has_function = end > 0
         # A function without a name is none.
@@ -214,16 +218,19 @@ class BulkLookup:
             return None
         begin_of_rows = np.where(has_function, begin, asked)
         end_of_rows = np.where(has_function, end, asked + np.uint64(1))
-        row_file, row_line = lines.rows(begin_of_rows, end_of_rows, asked)
+        row_file, row_line, row_discriminator = lines.rows(begin_of_rows, end_of_rows, asked)
         # Padding in front of its first row may be of a function.
         is_behind = row_file == NO_FILE
-        row_file[is_behind], row_line[is_behind] = lines.rows(
+        row_file[is_behind], row_line[is_behind], row_discriminator[is_behind] = lines.rows(
             asked[is_behind], asked[is_behind] + np.uint64(1), asked[is_behind]
         )
         # A frame is where the call of the one inside of it is.
-        file, line = shifted(file), shifted(line)
+        file, line, discriminator = shifted(file), shifted(line), shifted(discriminator)
         innermost = first[:-1][has_function]
         file[innermost], line[innermost] = row_file[has_function], row_line[has_function]
+        discriminator[innermost] = row_discriminator[has_function]
+        # GCC counts from 1 on what LLVM makes of several numbers.
+        discriminator[is_of_gcc | (discriminator >= 1 << 31)] = 0
         source, row_source = lines.sources(file), lines.sources(row_file)
         for row in np.flatnonzero(has_function & (row_file == NO_FILE)).tolist():
             declared, declared_line = self._declared(int(entry[first[row + 1] - 1]), int(begin[row]))
@@ -231,7 +238,8 @@ class BulkLookup:
         of_address = np.repeat(np.arange(len(asked)), np.diff(first))
         is_kept = has_function[of_address] & (name >= 0)
         line[line >= 1 << 31] = 0
-        frames = of_address[is_kept], name[is_kept], source[is_kept], line[is_kept].astype(np.int32)
+        line, discriminator = (column[is_kept].astype(np.int32) for column in (line, discriminator))
+        frames = of_address[is_kept], name[is_kept], source[is_kept], line, discriminator
         begin[~has_function] = end[~has_function] = 0
         row_line[row_line >= 1 << 31] = 0
         return Found(begin, end, *frames, row_source, row_line)
@@ -311,11 +319,11 @@ class BulkLookup:
         symbol_start = np.zeros(n, np.uint64)
         symbol_start[has_symbol] = self._table.starts(used)[which]
         alone = np.flatnonzero(has_symbol & ~has_function)
-        of_parts = [(rows[part.address], part.name, part.source, part.line) for rows, part in parts]
-        of_parts.append((alone, symbol[alone], row_source[alone], row_line[alone]))
-        of_address, name, source, line = (np.concatenate(column) for column in zip(*of_parts, strict=True))
+        of_parts = [(rows[part.address], part.name, part.source, part.line, part.discriminator) for rows, part in parts]
+        of_parts.append((alone, symbol[alone], row_source[alone], row_line[alone], np.zeros(len(alone), np.int64)))
+        of_address, *columns = (np.concatenate(column) for column in zip(*of_parts, strict=True))
         order = np.argsort(of_address, kind="stable")
-        name, source, line = name[order], source[order], line[order]
+        name, source, line, discriminator = (column[order] for column in columns)
         first = np.concatenate(([0], np.cumsum(np.bincount(of_address, minlength=n))))
         outermost = first[1:] - 1
         is_renamed = has_function & has_symbol & (symbol_start == begin) & (symbol >= 0)
@@ -323,8 +331,8 @@ class BulkLookup:
         start = np.where(has_function, begin, symbol_start)
         size = np.where(has_function, end - begin, self._table.sizes_at(symbol_start))
         size[~has_function & ~has_symbol] = 0
-        name, source, line = (column.astype(np.int32) for column in (name, source, line))
-        return Frames(first, name, source, line, start, size, list(self._texts.held))
+        name, source, line, discriminator = (column.astype(np.int32) for column in (name, source, line, discriminator))
+        return Frames(first, name, source, line, start, size, list(self._texts.held), discriminator)
 
 
 class _Lines:
@@ -337,12 +345,13 @@ class _Lines:
         self._rows = LineRows(sections.line.bytes, at, sections.order == "big") if at >= 0 else None
         self.is_read = self._rows is None or self._rows.is_read
 
-    def rows(self, begins: Array, ends: Array, addresses: Array) -> tuple[Array, Array]:
-        """Returns (file, line), uint64, of addresses of functions: NO_FILE where nothing is known."""
+    def rows(self, begins: Array, ends: Array, addresses: Array) -> tuple[Array, Array, Array]:
+        """Returns (file, line, discriminator), uint64, of addresses of functions: NO_FILE where nothing is known."""
         if self._rows is None:
-            return np.full(len(begins), NO_FILE, np.uint64), np.zeros(len(begins), np.uint64)
-        file, line = self._rows.at(begins, ends, addresses)
-        return file.astype(np.uint64), line.astype(np.uint64)
+            nothing = np.zeros(len(begins), np.uint64)
+            return np.full(len(begins), NO_FILE, np.uint64), nothing, nothing
+        file, line, discriminator = self._rows.at(begins, ends, addresses)
+        return file.astype(np.uint64), line.astype(np.uint64), discriminator.astype(np.uint64)
 
     def sources(self, files: Array) -> Array:
         """Returns the paths (int64, of Texts) of files by their numbers."""
