@@ -32,6 +32,16 @@ def perf_thread_names(n: int) -> bytes:
     return data.bytes()
 
 
+def perf_thread_stacks(n: int) -> bytes:
+    """Each thread has twenty stacks that no other has."""
+    data = perf().mmap2(7, 7, CODE, 1 << 40, 0, "/lib/libx.so")
+    for tid in range(7, 7 + n):
+        data.comm(7, tid, "thread")
+        for k in range(20):
+            data.sample(7, tid, None, CODE, [CODE + 16 * k, CODE + 4096 * tid])
+    return data.bytes()
+
+
 def perf_processes(n: int) -> bytes:
     data = perf()
     for pid in range(7, 7 + n):
@@ -177,6 +187,7 @@ def dumps_beside(n: int) -> Iterator[tuple[str, bytes]]:
 
 CASES = [
     Case("perf: threads", "data", 100, perf_threads, CONVERTED),
+    Case("perf: threads with stacks of their own", "data", 200, perf_thread_stacks, CONVERTED),
     Case("perf: processes", "data", 100, perf_processes, CONVERTED),
     Case("perf: forks", "data", 100, perf_forks, CONVERTED),
     Case("perf: mappings", "data", 2_000, perf_mappings, CONVERTED),

@@ -206,8 +206,11 @@ class Stream:
         names = [trace.strings[name] for name in trace.categories["name"].tolist()]
         kinds = map(CATEGORY_KINDS.get, names)
         of_category = [KERNEL if kind == pb.FrameKind.KIND_KERNEL else USER for kind in kinds]
-        of_stack = np.array([*of_category, UNKNOWN], np.int32)[trace.frames["category"][trace.stacks["frame"]]]
-        modes: Array = np.append(of_stack, np.int32(UNKNOWN))[stacks]
+        is_known = stacks >= 0
+        # Of the thread's stacks alone: the trace has those of all threads.
+        category = trace.frames["category"][trace.stacks["frame"][stacks[is_known]]]
+        modes = np.full(len(stacks), UNKNOWN, np.int32)
+        modes[is_known] = np.array([*of_category, UNKNOWN], np.int32)[category]
         return modes
 
 

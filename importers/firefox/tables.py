@@ -111,7 +111,9 @@ def texts_of(members: Members) -> list[str]:
     if not isinstance(found, list):
         table = members.get("stringTable")
         found = table.get("_array") if isinstance(table, dict) else table
-    return [text if isinstance(text, str) else "" for text in found] if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return []
+    return found if set(map(type, found)) <= {str} else [text if isinstance(text, str) else "" for text in found]
 
 
 def add_tables(facts: Facts, members: Members, path: str, texts: list[str], libs: list[Any]) -> Stacks:

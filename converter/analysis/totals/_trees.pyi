@@ -12,6 +12,7 @@ def fold_stacks(prefix: _Int32, key_of_stack: _Int32, first: int, nodes: NodeTab
 
 @final
 class CallAmounts:
+    ends: _Int64
     def __new__(cls, ends: _Int64, nodes: NodeTable) -> Self: ...
     def add(
         self,

@@ -55,11 +55,20 @@ cdef class CallAmounts:
     cdef int64_t _now
 
     def __cinit__(self, const int64_t[::1] ends not None, NodeTable nodes not None):
-        if ends.shape[0] < 1:
-            raise ValueError("CallAmounts: there are no buckets")
-        self._ends, self._nodes = ends, nodes
+        self._nodes, self.ends = nodes, ends
         self._arrays = [np.empty(1 << 8, np.int32), *(np.empty(0, dtype) for dtype in (np.int32, np.int64, np.int64))]
         self._grow()
+
+    @property
+    def ends(self):
+        return np.asarray(self._ends)
+
+    @ends.setter
+    def ends(self, const int64_t[::1] ends not None):
+        """Sets where the buckets of the next stream end."""
+        if ends.shape[0] < 1 or self._depth or self._n_touched:
+            raise ValueError("CallAmounts: there are no buckets, or a stream is not at its end")
+        self._ends = ends
 
     def add(
         self, const int64_t[::1] ts not None, const int32_t[::1] frame not None, const uint8_t[::1] flags not None,
@@ -113,10 +122,13 @@ cdef class CallAmounts:
         return tuple([column[:m].copy() for column in found])
 
     def rest(self):
-        """Returns (bucket, node, ns, calls) of the bucket in which the stream ends."""
+        """Returns (bucket, node, ns, calls) of the bucket in which the stream ends. Another stream may follow."""
         _, touched, ns, calls = self._arrays
         node = touched[:self._n_touched].copy()
-        return np.full(len(node), self._bucket, np.int32), node, ns[node], calls[node]
+        found = np.full(len(node), self._bucket, np.int32), node, ns[node], calls[node]
+        calls[node] = -1
+        self._n_touched = self._depth = self._bucket = self._now = 0
+        return found
 
     cdef _grow(self):
         """Makes space for a node and a call."""

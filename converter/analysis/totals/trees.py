@@ -15,6 +15,7 @@ import numpy as np
 from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
 from traceferry.analysis.totals.rows import by_pair
 from traceferry.model import Array, Event, Table, Thread, ThreadData, TraceBuilder, sums
+from traceferry.native.distinct import distinct_with_places
 from traceferry.native.nodes import NodeTable
 
 FIRST_BUCKETS = 512
@@ -129,6 +130,8 @@ class Trees:
         # The series of threads that are done, and their amounts.
         self._done, self._n_done = 0, 0
         self._node_of_stack = np.empty(0, np.int32)
+        # One for all threads: it has as much memory as there are nodes.
+        self._amounts = CallAmounts(np.zeros(1, np.int64), self.nodes)
         self._end_of_bucket = np.empty(0, np.int64)
 
     # ------------------------------------------------------------ what is added
@@ -198,14 +201,19 @@ class Trees:
         has_stack = piece["stack"] >= 0
         stack, amount = piece["stack"][has_stack], np.maximum(amount[has_stack], 0)
         nodes = self._nodes_of_stacks()
-        known = self.of_stack.get(series.measure, np.empty(0, np.int64))
-        summed = sums.total_by(stack, amount, len(nodes))
-        summed[: len(known)] = sums.plus(summed[: len(known)], known)
-        self.of_stack[series.measure] = summed
+        total = self.of_stack.get(series.measure, np.zeros(0, np.int64))
+        if len(total) < len(nodes):
+            total = np.concatenate((total, np.zeros(len(nodes) - len(total), np.int64)))
+            self.of_stack[series.measure] = total
+        # Of the thread's stacks alone: the trace has those of all threads.
+        used, place = distinct_with_places(stack.astype(np.int64))
+        total[used] = sums.plus(total[used], sums.total_by(place, amount, len(used)))
         series.add(bucket[has_stack], nodes[stack], amount)
 
     def _add_calls(self, process: int, thread: int, calls: Table) -> None:
         """Halves the buckets on the way where the amounts become too many."""
+        if not len(calls):
+            return
         pending: list[tuple[Array, ...]] = []
         n_pending, shift = 0, 0
         for bucket, *rest in self._walked(calls):
@@ -227,7 +235,8 @@ class Trees:
 
     def _walked(self, calls: Table) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Yields (bucket, node, ns, calls) of a thread, in pieces."""
-        amounts = CallAmounts(self._ends(), self.nodes)
+        amounts = self._amounts
+        amounts.ends = self._ends()
         for piece in (p.take(slice(at, at + ROWS)) for p in calls.pieces() for at in range(0, len(p), ROWS)):
             columns = piece["ts"], piece["frame"], piece["flags"]
             found = amounts.add(*columns, self.keys.update(), piece.counts())
