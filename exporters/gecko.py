@@ -36,11 +36,11 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     """Streams the profile, a thread at a time. progress: called with the number of records done."""
     json = JsonWriter(out)
     schemas, categories, pids = Schemas(), Categories(trace), pids_of(trace)
-    frames = Frames(trace, categories)
+    frames, stacks = Frames(trace, categories), ThreadStacks(trace)
 
     def write_thread(process: Process, part: Part) -> None:
         pid = pids.get(id(process), "0")
-        _write_thread(json, trace, process, pid, part.thread, part.data, frames, schemas, categories)
+        _write_thread(json, trace, process, pid, part.thread, part.data, frames, stacks, schemas, categories)
 
     with json.object():
         with json.array("threads"):
@@ -107,9 +107,10 @@ def _streamed_table(json: JsonWriter, name: str, schema: tuple[str, ...]) -> Ite
 
 def _write_thread(
     json: JsonWriter, trace: Trace, process: Process, pid: str, thread: Thread, data: ThreadData, frames: Frames,
-    schemas: Schemas, categories: Categories,
+    stacks: ThreadStacks, schemas: Schemas, categories: Categories,
 ) -> None:  # fmt: skip
-    strings, stacks = ThreadStrings(), ThreadStacks(trace, data)
+    strings = ThreadStrings()
+    stacks.begin(data)
     head = firefox.thread_head(trace, process, thread)
     kept = ("name", "processName", "processType", "registerTime", "unregisterTime", "tid")
     # By this name the viewer knows the main thread of a process; it shows the process's name instead.
@@ -155,25 +156,34 @@ class ThreadStrings(dict[str, int]):
 
 
 class ThreadStacks:
-    """The stacks that one thread uses. index: from a stack of the trace to the thread's own, -1 is none; paths: the
-    thread's own, to which the paths of its calls are added."""
+    """The stacks that one thread uses, of one thread after the other. index: from a stack of the trace to the thread's
+    own, -1 is none; paths: the thread's own, to which the paths of its calls are added."""
 
-    def __init__(self, trace: Trace, data: ThreadData) -> None:
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._rows = np.zeros(0, np.int64)
+        # Index -1, none, finds the last element.
+        self.index = np.full(1, -1, np.int32)
+        self.paths = CallPaths()
+
+    def begin(self, data: ThreadData) -> None:
+        """Finds those of a thread; what it costs does not depend on those of the others."""
         used = _used_stacks(data)
-        prefix, frame = trace.stacks["prefix"], trace.stacks["frame"]
-        is_used = np.zeros(len(prefix), bool)
-        fresh = used
+        prefix, frame = self._trace.stacks["prefix"], self._trace.stacks["frame"]
+        self.index[self._rows] = -1
+        if len(self.index) <= len(prefix):
+            self.index = np.full(2 * len(prefix) + 1, -1, np.int32)
+        fresh, found = used, [used]
         while len(fresh):
-            is_used[fresh] = True
+            self.index[fresh] = 0
             callers = prefix[fresh]
             callers = callers[callers >= 0]
-            fresh = distinct(callers[~is_used[callers]])
-        rows = np.flatnonzero(is_used)
-        # Index -1, none, finds the last element.
-        self.index = np.full(len(prefix) + 1, -1, np.int32)
-        self.index[rows] = np.arange(len(rows))
+            fresh = distinct(callers[self.index[callers] < 0])
+            found.append(fresh)
+        self._rows = np.sort(np.concatenate(found))
+        self.index[self._rows] = np.arange(len(self._rows))
         self.paths = CallPaths()
-        self.paths.append(self.index[prefix[rows]], frame[rows])
+        self.paths.append(self.index[prefix[self._rows]], frame[self._rows])
 
 
 def _used_stacks(data: ThreadData) -> Array:
