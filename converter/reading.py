@@ -124,9 +124,12 @@ class ImportContext:
     def debug_files(self, report: Report) -> DebugFiles:
         """Returns what searches the debug information of stripped files, and reports what it finds."""
         from traceferry.symbolication.debug_files import DebugFiles
-        from traceferry.symbolication.debuginfod import Debuginfod
 
-        server = Debuginfod(self.servers, report, self.options.on_download) if self.servers is not None else None
+        server = None
+        if self.servers is not None:
+            from traceferry.symbolication.debuginfod import Debuginfod
+
+            server = Debuginfod(self.servers, report, self.options.on_download)
         return DebugFiles(
             report, self.sysroots, self.folders, self.limit, server, [source.path for source in self.symbols]
         )

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from elftools.common.exceptions import ELFError
-from elftools.common.utils import struct_parse
-from elftools.elf.elffile import ELFFile
 
 from traceferry.common.errors import FormatError
 from traceferry.files.decompress import decompress_stream
@@ -82,6 +80,9 @@ class Binary:
         self.path = source.path
         self.name = source.name
         self.data = source.data
+        # Most recordings need no ELF file, and this import takes as long as reading a small one.
+        from elftools.elf.elffile import ELFFile
+
         self._elf = self._header(lambda: ELFFile(stream_of(source.data)))
         self.little_endian = bool(self._elf.little_endian)
         self.word_size = int(self._elf.elfclass) // 8
@@ -103,6 +104,8 @@ class Binary:
     def _headers(self, n: int, table: str) -> list[Any]:
         """Returns the first n headers of a table, "sh" of sections or "ph" of segments. What pyelftools makes of these
         is not asked: it reads a dynamic segment through when it makes it."""
+        from elftools.common.utils import struct_parse
+
         layout = self._elf.structs.Elf_Shdr if table == "sh" else self._elf.structs.Elf_Phdr
         begin, step = self._elf[f"e_{table}off"], self._elf[f"e_{table}entsize"]
         if begin > 0 and step < layout.sizeof():
