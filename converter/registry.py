@@ -334,9 +334,6 @@ def exporter_for(path: str) -> Exporter:
     raise UsageError(f"{path}: no output format has this suffix; known: {suffixes}, each also with .gz (or use --to)")
 
 
-# Archives tell themselves at their 257th byte.
-KNOWN_HEAD_SIZE = 512
-
 
 def detect(source: Source) -> Importer:
     """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
@@ -351,12 +348,14 @@ def detect(source: Source) -> Importer:
     found = next((one for one in IMPORTERS if len(text) > len(head) and one.module.sniff(text)), None)
     if found is not None:
         return found
-    known = known_file(bytes(source.data[:KNOWN_HEAD_SIZE]), source.path)
+    known = known_file(source.data, source.path)
     if known:
         raise FormatError(f"{known} (see: traceferry formats)", 0, path=source.path)
-    by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
-    hint = f"; its suffix is that of {by_suffix.name}: to read it as that, --from {by_suffix.name}" if by_suffix else ""
     if is_json(head):
         seen = ", ".join(shown(name) for name in list(members_seen(head)[0])[:MAX_MEMBERS])
-        hint += f": JSON text with the members {seen}" if seen else ": JSON text that is no profile"
+        hint = f": JSON text with the members {seen}" if seen else ": JSON text that is no profile"
+    else:
+        by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
+        name = by_suffix.name if by_suffix else ""
+        hint = f"; its suffix is that of {name}: to read it as that, --from {name}" if name else ""
     raise FormatError(f"unrecognised input format{hint} (see: traceferry formats)", 0, path=source.path)

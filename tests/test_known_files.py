@@ -22,7 +22,7 @@ FILES = {
     "x.o": (elf(1), "this is an object file (ELF)"),
     "core": (elf(4), "this is a core dump (ELF): a debugger reads it"),
     "strange": (elf(9), "this is a file (ELF)"),
-    "x.jfr": (b"FLR\0\0\2\0\0", "a recording of Java Flight Recorder: jfrconv of async-profiler makes"),
+    "x.jfr": (b"FLR\0\0\2\0\0", "a recording of Java Flight Recorder: jfrconv -o collapsed FILE"),
     "new.data": (b"PERFILE3" + bytes(80), "a perf.data of another version than 2"),
     "x.zip": (b"PK\3\4" + bytes(40), "a zip archive: unpack it"),
     "x.tar": (bytes(257) + b"ustar" + bytes(9), "a tar archive: unpack it"),
@@ -54,7 +54,7 @@ def test_what_a_file_is(tmp_path: Path, capsys: pytest.CaptureFixture[str], name
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF\2\1", b"P", b"hello", bytes(300)])
 def test_what_is_not_known(data: bytes) -> None:
-    assert known_file(data, "x") == ""
+    assert known_file(memoryview(data), "x") == ""
 
 
 def test_what_holds_nothing_for_viewers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

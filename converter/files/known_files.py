@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from traceferry.files.known_texts import known_text
+
 # e_type of the ELF header (gABI, chapter 4): a file to be linked, a program, a library or program, a core dump.
 _ELF_KINDS = {1: "an object file", 2: "a program", 3: "a program or library", 4: "a core dump"}
 _AS_SYMBOLS = "it names the functions of a recording: --symbols FILE beside that"
@@ -23,7 +25,7 @@ class _Known(NamedTuple):
 # Sources: the formats' own documents, and the list of file(1).
 _KNOWN = (
     _Known(b"FLR\0", "a recording of Java Flight Recorder",
-           "jfrconv of async-profiler makes collapsed stacks of it, which are read"),
+           "jfrconv -o collapsed FILE x.folded of async-profiler makes stacks that are read"),
     _Known(b"PERFILE", "a perf.data of another version than 2", "the perf that wrote it can tell more: perf script"),
     _Known(b"PK\3\4", "a zip archive", _UNPACK),
     _Known(b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
@@ -47,6 +49,7 @@ _KNOWN = (
     _Known(b"\x0a\x0d\x0d\x0a", "captured packets of a network (pcapng)"),
     _Known(b"%PDF", "a PDF document"),
     _Known(b"\x89PNG", "a picture"),
+    _Known(b"Nettrace", "a trace of .NET's EventPipe", "dotnet-trace convert --format Speedscope makes a profile"),
     _Known(b"# sample profile", "a profile for compilers", "it has no call paths: give its recording"),
 )  # fmt: skip
 _PAGE = (b"<!doctype html", b"<html")
@@ -58,12 +61,16 @@ _BY_SUFFIX = {
     ".trace": ("a trace of Instruments or of Android", "samply record makes a profile that is read"),
 }  # fmt: skip
 _COMPRESSED = (".gz", ".zst")
+# Archives tell themselves at their 257th byte.
+HEAD = 512
 
 
-def known_file(head: bytes, name: str) -> str:
-    """Returns what a file is, and what to give instead, as words of a sentence; "" where nothing is known. head: its
-    first bytes, decompressed; name: of the file."""
-    what, advice = _found(head, name)
+def known_file(data: memoryview, name: str) -> str:
+    """Returns what a file is, and what to give instead, as words of a sentence; "" where nothing is known. data: all of
+    it, decompressed; name: of the file."""
+    what, advice = known_text(data)
+    if not what:
+        what, advice = _found(bytes(data[:HEAD]), name)
     if not what:
         return ""
     packed = next((suffix for suffix in _COMPRESSED if name.endswith(suffix)), "")

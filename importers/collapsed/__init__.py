@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from traceferry.files.known_texts import known_text
 from traceferry.files.source import Source
-from traceferry.importers.collapsed.layout import lines_of, other_kind, sniffed
+from traceferry.importers.collapsed.layout import lines_of, sniffed
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
 
 def sniff(head: memoryview) -> bool:
-    """Whether its first lines are stacks with numbers, or text of a kind that is refused by name."""
-    return bool(other_kind(head)) or sniffed(head)
+    """Whether its first lines are stacks with numbers, and no text of another kind."""
+    return sniffed(head) and not known_text(head)[0]
 
 
 class Reading(NamedTuple):

@@ -1,4 +1,4 @@
-"""Layout: what the lines of collapsed stacks are, and how text begins that is something else.
+"""Layout: what the lines of collapsed stacks are.
 
 A line is `NAME;NAME;... NUMBER`, the outermost function first; names may hold spaces. Other lines are comments: with #
 or // in front, as perf script's "# traced" and austin's "# mode: wall", or damaged.
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceferry.common.errors import FormatError
+from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
 
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -21,31 +22,6 @@ HEAD = 1 << 16
 # Of a head, so many lines at least, or all, are stacks.
 STACKS_SEEN, PART_SEEN = 64, 0.6
 MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\xef\xbb\xbf": "utf-8"}
-# What else is a profile: how it begins, and what is said of it. CPython's profiling.sampling: as 3.15 writes
-# them (Lib/profiling/sampling, Modules/_remote_debugging/binary_io.h); pstats is marshalled: a dictionary whose first
-# key is a tuple of three.
-OTHERS = (
-    (re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE svg[^>]*>\s*)?(?:<!--.{0,2000}?-->\s*)*<svg", re.S),
-        "a picture (SVG), as of flamegraph.pl: give the collapsed stacks or the recording that it was made of"),
-    (re.compile(
-        rb"(?:#[^\n]*\n|\n)*[^\n;]{1,64}? +-?\d+(?:/\d+)? +(?:\[\d{1,5}\] +)?(?:\S+ +)?\d+\.\d+: +[^\n]*\n"
-        rb"\s+[0-9a-f]+ "),
-        "text of perf script: give the perf.data itself, or what stackcollapse-perf.pl makes of the text"),
-    (re.compile(rb"# callgrind format|(?:version|creator|cmd|events|positions): [^\n]*\n(?:[a-z]+: ?[^\n]*\n)*\s*fn="),
-        "a profile of callgrind, which is not read"),
-    (re.compile(rb"HCAT|TACH"),
-        "a binary profile of Python's profiling.sampling: give what python -m profiling.sampling replay FILE --gecko "
-        "-o FILE.json makes of it"),
-    (re.compile(rb"[{\xfb][)\xa9]\x03"),
-        "a profile for Python's pstats, which has no stacks: record with python -m profiling.sampling run --gecko or "
-        "--collapsed (Python 3.15), py-spy or perf"),
-    (re.compile(rb"\{\"type\":\"meta\",\"v\":\d+,\"run_id\""),
-        "a profile of Python's profiling.sampling as JSON lines, which has no stacks: record with --gecko or "
-        "--collapsed"),
-    (re.compile(rb"<!doctype html>[^\0]{1,300}?<title>Tachyon Profiler"),
-        "a page of Python's profiling.sampling: record with --gecko or --collapsed, or with --binary, of which replay "
-        "makes all"),
-)  # fmt: skip
 
 
 class Line(NamedTuple):
@@ -54,12 +30,6 @@ class Line(NamedTuple):
     offset: int
     names: list[str]
     number: str
-
-
-def other_kind(head: memoryview) -> str:
-    """Returns what is said of text that begins as another known kind, else ""."""
-    begin = bytes(head[:HEAD])
-    return next((said for pattern, said in OTHERS if pattern.match(begin)), "")
 
 
 def encoding_of(head: memoryview) -> tuple[str, int]:
@@ -95,8 +65,7 @@ def sniffed(head: memoryview) -> bool:
 
 def check(source: Source) -> None:
     """Raises FormatError for text of another known kind, and for what has no stack."""
-    if said := other_kind(source.data):
-        raise FormatError(f"this is {said}", 0, path=source.path)
+    refuse_known(source)
     if not any(line.names for line in lines_of(source.data)):
         raise FormatError("no line is a stack and a number, as in main;work 12", 0, path=source.path)
 

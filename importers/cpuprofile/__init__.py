@@ -10,18 +10,17 @@ from traceferry.files.source import Source
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
-NODES, HEAD, CALL_FRAME, SNAPSHOT = "nodes", "head", "callFrame", {"snapshot", "strings"}
+NODES, HEAD, CALL_FRAME = "nodes", "head", "callFrame"
 BESIDE = {"samples", "timeDeltas", "timestamps", "startTime", "endTime"}
 
 
 def sniff(head: memoryview) -> bool:
-    """Whether the outermost object has nodes, or their root, and what belongs to samples; or is a heap's, which is
-    refused."""
+    """Whether the outermost object has nodes, or their root, and what belongs to samples."""
     if not is_json(head):
         return False
     seen = members_seen(head)[0]
     members = set(seen)
-    if members >= SNAPSHOT or ({NODES, HEAD} & members and BESIDE & members):
+    if {NODES, HEAD} & members and BESIDE & members:
         return True
     # The first heap profiles have nothing else.
     return HEAD in members and CALL_FRAME in members_seen(head, seen[HEAD])[0]

@@ -15,6 +15,7 @@ import orjson
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
 from traceferry.files.json_text import JsonText, Range
+from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
 from traceferry.importers.cpuprofile.nodes import HIT_COUNT, MOST, SELF_SIZE, Nodes, whole
 from traceferry.model import Array, Clock, Event, Input, ThreadData, TraceBuilder
@@ -33,7 +34,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     outermost = text.root()
     members = text.members(outermost) if text.is_object(outermost) else {}
     if "snapshot" in members:
-        raise FormatError("this is a heap snapshot of V8, which is not read; --heap-prof samples", 0, path=source.path)
+        refuse_known(source)
     said = {key: text.parsed(at) for key, at in members.items() if key not in (*COLUMNS, "nodes")}
     nodes = Nodes(text, members["nodes"]) if "nodes" in members else _nested(said.get("head"), source)
     if not len(nodes):

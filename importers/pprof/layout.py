@@ -35,6 +35,8 @@ SAID_OLD = (
     "this is a profile in one of the formats before profile.proto, which are not read: in Go, write it with debug=0; "
     "else go tool pprof -proto PROGRAM FILE > x.pb.gz converts it"
 )
+JEMALLOC = b"heap_v2/"
+SAID_JEMALLOC = "this is a heap profile of jemalloc, which is not read: jeprof --collapsed PROGRAM FILE > x.folded"
 SEEN = 4096
 
 
@@ -63,7 +65,8 @@ def checked_fields(source: Source) -> tuple[Array, int]:
     """Returns the fields of the profile, as `fields` does, and where the first damage is, -1: nowhere. Raises
     FormatError for another format."""
     if is_old(source.data):
-        raise FormatError(SAID_OLD, 0, path=source.path)
+        is_jemalloc = bytes(source.data[: len(JEMALLOC)]) == JEMALLOC
+        raise FormatError(SAID_JEMALLOC if is_jemalloc else SAID_OLD, 0, path=source.path)
     found, stopped = fields(source.data, 0, len(source.data))
     if not np.any((found[:, 0] == SAMPLE_TYPE) & (found[:, 1] == BYTES)):
         at = stopped if stopped >= 0 else len(source.data)
