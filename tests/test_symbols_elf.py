@@ -117,6 +117,42 @@ def test_symbol_tables_alone_say_what_symbolic_says(rows: list[Symbol], describe
         assert [place for _, *place in one] == [place for _, *place in other]
 
 
+LABEL = 0
+LABELS: dict[str, tuple[list[Symbol], dict[int, str]]] = {
+    "alone": ([Symbol("spin", 0x1010, 0, LABEL), Symbol("next", 0x1018, 0, LABEL)],
+              {0x100F: "", 0x1010: "spin", 0x1017: "spin", 0x1018: "next", 0x1FFF: "next"}),
+    "ends a function without a size": ([Symbol("f", 0x1008, 0), Symbol("spin", 0x1010, 0, LABEL)],
+                                       {0x1008: "f", 0x100F: "f", 0x1010: "spin", 0x1020: "spin"}),
+    "inside of a function": ([Symbol("f", 0x1008, 16), Symbol("loop", 0x1010, 0, LABEL)], {0x1010: "f", 0x1018: ""}),
+    "behind a function": ([Symbol("f", 0x1008, 8), Symbol("spin", 0x1010, 0, LABEL)], {0x100F: "f", 0x1010: "spin"}),
+    "where a function is": ([Symbol("f", 0x1008, 0), Symbol("a_label", 0x1008, 0, LABEL)], {0x1008: "f"}),
+    "of NASM inside of a label": ([Symbol("spin", 0x1010, 0, LABEL), Symbol("spin.again", 0x1018, 0, LABEL)],
+                                  {0x1018: "spin"}),
+    "of NASM inside of a function": ([Symbol("f", 0x1008, 0), Symbol("f.again", 0x1010, 0, LABEL)], {0x1010: "f"}),
+    "of another with a dot": ([Symbol("f", 0x1008, 0), Symbol("g.h", 0x1010, 0, LABEL)], {0x1010: "g.h"}),
+    "of compilers and linkers": ([Symbol("f", 0x1008, 0), Symbol(".L3", 0x1010, 0, LABEL),
+                                  Symbol("$x", 0x1018, 0, LABEL)], {0x1010: "f", 0x1018: "f"}),
+    "of no code": ([Symbol("f", 0x1008, 0), Symbol("end", 0x2000, 0, LABEL), Symbol("zero", 0x1010, 0, LABEL, 0)],
+                   {0x1010: "f", 0x1FFF: "f", 0x2000: ""}),
+    "the global one of two": ([Symbol("local", 0x1010, 0, LABEL, bind=0), Symbol("global", 0x1010, 0, LABEL)],
+                              {0x1010: "global"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "wanted"), LABELS.values(), ids=LABELS)
+def test_labels_of_assembler_name_code(rows: list[Symbol], wanted: dict[int, str]) -> None:
+    """As perf has it; symbolic reads no labels. They are in a GSYM file that is made of it, too."""
+    data = Dwarf(5).elf(rows)
+    symbols, addresses = opened(data), np.array([*wanted], np.uint64)
+    found = {
+        at: stack[0][0] if stack else "" for at, stack in zip(wanted, stacks(symbols.lookup(addresses)), strict=True)
+    }
+    assert found == wanted
+    labels = {row.name for row in rows if row.kind == LABEL}
+    written = {one.name for one in symbols.functions()} & labels
+    assert written == set(wanted.values()) & labels
+
+
 def answer_of_symbolic(data: bytes, base: int) -> Callable[[int], Answer]:
     from symbolic import Archive
 

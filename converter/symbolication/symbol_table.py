@@ -14,6 +14,7 @@ from traceferry.model import Array, distinct, index_of
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.plt import stubs_of
+from traceferry.symbolication.ranges import Ranges, merged
 
 # Each with the texts of its names.
 TABLES = {".symtab": ".strtab", ".dynsym": ".dynstr"}
@@ -23,7 +24,9 @@ FIELDS = {
     4: "st_name:u4 st_value:u4 st_size:u4 st_info:u1 st_other:u1 st_shndx:u2",
 }
 TYPE_BITS = 15
-STT_FUNC, STT_GNU_IFUNC = 2, 10
+STT_NOTYPE, STT_FUNC, STT_GNU_IFUNC = 0, 2, 10
+VISIBILITY_BITS = 3
+STV_DEFAULT, STV_PROTECTED = 0, 3
 BIND_SHIFT = 4
 STB_GLOBAL, STB_WEAK = 1, 2
 # No name that a compiler writes has more in front.
@@ -69,7 +72,9 @@ class SymbolNames(Texts):
 class SymbolTable:
     """A function has the name of the best symbol that starts there. It lasts until the next one starts, one whose size
     is known ends, or the section ends; outside of sections the last one, where its size is not known, for LONGEST
-    bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps.
+    bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps. Where no
+    function is known to be, a label names the code up to the next: NASM and many who write assembler give no types to
+    symbols. Symbolic does not read them, perf does.
 
     mini: what `mini_debug_info` finds, whose .symtab counts where the file has none.
     """
@@ -123,6 +128,48 @@ class SymbolTable:
         self._holder = np.full(len(self._bounds) + 1, -1)
         has_name = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(1))[self._name_at] > 0
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
+        self._n_functions = len(self._start)
+        self._add_labels(with_names, tables[0], len(texts[0]))
+
+    def _add_labels(self, file: Binary, symbols: Array, n_texts: int) -> None:
+        """Adds symbols without a type, but inside of functions whose size is known. file: the one with this table."""
+        is_label = (symbols["st_info"] & TYPE_BITS == STT_NOTYPE) & (symbols["st_value"] >= self._binary.base)
+        is_label &= np.isin(symbols["st_other"] & VISIBILITY_BITS, (STV_DEFAULT, STV_PROTECTED))
+        is_label &= np.isin(symbols["st_shndx"], file.code_sections) & (symbols["st_name"] < n_texts)
+        symbols = symbols[is_label]
+        value, name = (symbols[field].astype(np.uint64) for field in ("st_value", "st_name"))
+        letter = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(0))[name]
+        # Of compilers (".L3"), and of the linker, which tells code from data by them ("$x").
+        is_meant = (letter > 0) & (letter != ord(".")) & (letter != ord("$"))
+        row = self._holder[np.searchsorted(self._bounds, value, "right")]
+        begin = np.append(self._start, np.uint64(0))[row]
+        is_meant &= (row < 0) | (~np.append(self._is_stub, True)[row] & (value > begin) & (self.sizes_at(begin) == 0))
+        is_meant &= _are_inside(merged(self._binary.code_ranges), value)
+        value, name, bind, row = (column[is_meant] for column in (value, name, symbols["st_info"] >> BIND_SHIFT, row))
+        is_outer = ~self._are_local(name, row)
+        value, name, bind = (column[is_outer] for column in (value, name, bind))
+        order = np.lexsort((-self._preference(name, bind), value))
+        order = order[np.diff(value[order], prepend=value[order][:1] - np.uint64(1)) > 0]
+        value, name = value[order], name[order]
+        bounds = distinct(np.concatenate((self._bounds, value)))
+        held = np.append(self._holder[0], self._holder[np.searchsorted(self._bounds, bounds, "right")])
+        held[np.searchsorted(bounds, value) + 1] = len(self._start) + np.arange(len(value))
+        self._bounds, self._holder = bounds, held
+        self._start, self._name_at = np.concatenate((self._start, value)), np.concatenate((self._name_at, name))
+        self._is_stub = np.append(self._is_stub, np.zeros(len(value), bool))
+
+    def _are_local(self, names: Array, rows: Array) -> Array:
+        """Whether each is a label inside of another, as NASM calls them: spin.again, where there is a label spin. rows:
+        the functions of unknown size in which they are, -1 is none."""
+        found = [self._text(at) for at in names.tolist()]
+        known = {*found, *(self._text(at) for at in self._name_at[distinct(rows[rows >= 0])].tolist())}
+        return np.array([name.partition(".")[0] in known and "." in name for name in found], bool)
+
+    def labels(self) -> Iterator[tuple[str, int, int]]:
+        """Yields (name, start, size) of each label that names code, up to what follows."""
+        for row in range(self._n_functions, len(self._start)):
+            start = self._start[row : row + 1]
+            yield self.name(row), int(start[0]), int(self.surroundings(start)[1][0] - start[0])
 
     def _preference(self, names: Array, bind: Array) -> Array:
         """Returns (int64) how well each symbol names a function that has several, as perf's symbol__choose_best has it:
@@ -245,6 +292,14 @@ class SymbolTable:
             size,
             self.names(used),
         )
+
+
+def _are_inside(ranges: Ranges, addresses: Array) -> Array:
+    """Whether each address (uint64) is in one of merged ranges."""
+    begin, end = np.array([(begin, min(end, int(LAST[0]))) for begin, end in ranges], np.uint64).reshape(-1, 2).T
+    nth = np.searchsorted(begin, addresses, "right") - 1
+    found: Array = (nth >= 0) & (addresses < np.append(end, np.uint64(0))[nth])
+    return found
 
 
 def _largest(values: Array, groups: Array) -> Array:

@@ -31,7 +31,6 @@ from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
 from traceferry.symbolication.dwarf.split import SplitUnits
 from traceferry.symbolication.dwarf.units import CONTEXTS, Entry, Lost, Unit, Units
 from traceferry.symbolication.interface import Function, Inline, line_number
-from traceferry.symbolication.plt import PLT_SECTIONS
 from traceferry.symbolication.ranges import Ranges, holder, merged
 from traceferry.symbolication.symbol_table import (
     STT_FUNC,
@@ -65,7 +64,7 @@ def functions(binary: Binary, lost: Lost = lambda error: None, linked: LinkedFil
     """
     info, text = debug_info(binary, lost, linked), merged(binary.code_ranges)
     found = list(info.functions()) if info is not None else []
-    symbols = [*symbol_functions(binary, text), *mini_functions(binary, text, lost), *stub_functions(binary)]
+    symbols = [*symbol_functions(binary, text), *mini_functions(binary, text, lost), *other_functions(binary)]
     ranges = {(function.start, function.size) for function in found}
     found = with_linkage_names(found, symbols)
     found += (symbol for symbol in symbols if (symbol.start, symbol.size) not in ranges)
@@ -110,10 +109,10 @@ def is_code(text: Ranges, address: int) -> bool:
     return holder(text, address, address + 1) is not None
 
 
-def stub_functions(binary: Binary) -> Iterator[Function]:
-    """Yields the stubs of the procedure linkage table that have no symbol."""
-    if any(section.name in PLT_SECTIONS for section in binary.sections):
-        yield from (Function(*stub) for stub in SymbolTable(binary).stubs())
+def other_functions(binary: Binary) -> Iterator[Function]:
+    """Yields the stubs of the procedure linkage table that have no symbol, and labels where no function is."""
+    table = SymbolTable(binary)
+    yield from (Function(*one) for one in (*table.stubs(), *table.labels()))
 
 
 def within_sections(found: Sequence[Function], sections: Ranges) -> Iterator[Function]:
