@@ -35,7 +35,7 @@ FRAME_SCHEMA = ("location", "relevantForJS", "innerWindowID", "implementation", 
 def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile, a thread at a time. progress: called with the number of records done."""
     json = JsonWriter(out)
-    schemas, categories, pids = Schemas(), Categories(trace), pids_of(trace)
+    schemas, categories, pids = Schemas(is_gecko=True), Categories(trace), pids_of(trace)
     frames, stacks = Frames(trace, categories), ThreadStacks(trace)
 
     def write_thread(process: Process, part: Part) -> None:
@@ -260,7 +260,7 @@ def _marker_rows(
 ) -> Iterator[list[Any]]:  # fmt: skip
     for columns in markers_of(trace, thread, data, schemas, strings, backtraces):
         names, category = columns.name_rows(strings).tolist(), categories.of_markers(*columns.category)
-        is_interval = bool(columns.dur.any())
+        is_interval = columns.is_interval
         phase = INTERVAL if is_interval else INSTANT
         starts = (columns.ts - trace.start_ts) / 1e6
         ends = starts + columns.dur / 1e6

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from traceferry.exporters.firefox.own_types import NESTED, OWN_TYPES, Shaped, own_shape
 from traceferry.exporters.json._numbers import ABSENT, HEX, MILLIS
 from traceferry.exporters.json.objects import (
     MISSING,
@@ -91,7 +92,8 @@ class Backtraces(Protocol):
 @dataclass(frozen=True)
 class MarkerColumns:
     """The markers of one thread and one type: int64 ts and dur in ns, their name, their category with its
-    colour, and each one's data in that order; names: of each, where they are not all called by the one name."""
+    colour, and each one's data in that order; names: of each, where they are not all called by the one name;
+    lasts: they are intervals even if none takes any time."""
 
     ts: Array
     dur: Array
@@ -99,6 +101,11 @@ class MarkerColumns:
     category: tuple[str, str]
     data: Objects
     names: Sequence[str] = ()
+    lasts: bool = False
+
+    @property
+    def is_interval(self) -> bool:
+        return self.lasts or bool(self.dur.any())
 
     def name_rows(self, strings: StringTable) -> Array:
         """Returns the text of each one's name, int32."""
@@ -109,9 +116,10 @@ class MarkerColumns:
 
 
 class Schemas:
-    """The schemas of all marker types met so far, each under a name of its own."""
+    """The schemas of all marker types met so far, each under a name of its own. is_gecko: of a Gecko profile."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_gecko: bool = False) -> None:
+        self.is_gecko = is_gecko
         self._of: dict[Hashable, dict[str, Any]] = {}
         self._arguments: dict[tuple[str, str], str] = {}
         self._thread_names: dict[int, str] = {}
@@ -123,14 +131,22 @@ class Schemas:
         return self._thread_names
 
     def get(self, owner: Hashable, name: str, *fields: dict[str, Any], **rest: Any) -> dict[str, Any]:
-        """Returns the schema of `owner`: at the first call, made of the rest."""
+        """Returns the schema of `owner`: at the first call, made of the rest. Its name is none of the viewer's own."""
         if owner not in self._of:
-            taken = {schema["name"] for schema in self._of.values()}
+            taken = OWN_TYPES.union(schema["name"] for schema in self._of.values())
             free = (f"{name} {n}" if n > 1 else name for n in range(1, len(taken) + 2))
             unique = next(name for name in free if name not in taken)
             surfaces = rest.pop("display", ["marker-chart", "marker-table", "timeline-overview"])
             self._of[owner] = {"name": unique, "display": surfaces, **rest, "fields": list(fields)}
         return self._of[owner]
+
+    def own(self, name: str, fields: Sequence[dict[str, Any]], **rest: Any) -> dict[str, Any]:
+        """Returns the schema of one of the viewer's own types, with these fields and those of earlier calls."""
+        surfaces = ["marker-chart", "marker-table", "timeline-overview"]
+        found = self._of.setdefault(("own", name), {"name": name, "display": surfaces, **rest, "fields": []})
+        known = {field["key"] for field in found["fields"]}
+        found["fields"] += [field for field in fields if field["key"] not in known]
+        return found
 
     def add_field(self, schema: dict[str, Any], key: str, label: str, form: str, **mark: str) -> str:
         """Gives a schema a field, if it has none of this label and format. Returns its key, this or a free one."""
@@ -177,7 +193,12 @@ def markers_of(
     if len(data.arguments):
         columns.append(_call_markers(trace, data, schemas, strings, flows))
     for marker_type, table in data.markers.items():
-        columns.append(_event_markers(trace, marker_type, table, schemas, strings, flows, backtraces))
+        event = _Events(trace, marker_type, schemas, strings, flows, backtraces)
+        own: list[Shaped] = []
+        if marker_type.name in OWN_TYPES:
+            own, table = own_shape(marker_type, table, trace.start_ts, schemas.is_gecko)
+        columns += [event.own_columns(shaped) for shaped in own]
+        columns += [event.columns(table)] if len(table) or not own else []
     for track in distinct(data.states["track"]).tolist():
         columns.append(_state_markers(trace, thread, data.states.take(data.states["track"] == track), schemas))
     if len(data.scheduling):
@@ -279,45 +300,68 @@ def _shared_flows(data: ThreadData, strings: StringTable) -> dict[int, int]:
     return {number: strings.intern(str(number)) for number in numbers[counts > 1].tolist()}
 
 
-def _event_markers(
-    trace: Trace, marker_type: MarkerType, table: Table, schemas: Schemas, strings: StringTable, flows: dict[int, int],
-    backtraces: Backtraces,
-) -> MarkerColumns:  # fmt: skip
-    fields = [field for field in marker_type.fields if field.key != OWN_NAME]
-    names = table[OWN_NAME].tolist() if len(fields) < len(marker_type.fields) else ()
-    keys = _safe_keys(fields)
-    label = marker_type.label
-    for field, key in zip(fields, keys, strict=True):
-        label = label.replace("{" + field.key + "}", "{marker.data." + key + "}")
-    category = marker_type.category, marker_type.shown_color
-    colored = category != OTHER
-    schema = schemas.get(
-        marker_type,
-        marker_type.name,
-        *(_schema_field(field, key) for field, key in zip(fields, keys, strict=True)),
-        *([COLOR] if colored else []),
-        description=marker_type.doc,
-        tooltipLabel=marker_type.name,
-        tableLabel=label,
-        chartLabel=label,
-        **({"colorField": COLOR["key"]} if colored else {}),
-    )
-    flow_of_row = [flows.get(flow, -1) for flow in table["flow"].tolist()] if flows else []
-    has_flows = any(flow >= 0 for flow in flow_of_row)
-    if has_flows:
-        schemas.flow_field(schema)
+class _Events:
+    """The markers of a thread and a type. flows: the index of the text of each flow that is written."""
 
-    constant = {"type": schema["name"]} | ({COLOR["key"]: graph_color(marker_type.shown_color)} if colored else {})
-    members = [
-        _member(key, table[field.key], field.format, trace.start_ts, strings)
-        for field, key in zip(fields, keys, strict=True)
-    ]
-    if has_flows:
-        members.append(Numbers("flow", np.array([flow if flow >= 0 else ABSENT for flow in flow_of_row], np.int64)))
-    if np.any(table["stack"] >= 0):
-        members.append(backtraces.of(table["stack"], table["ts"]))
-    rows = ObjectColumns(len(table), constant, members)
-    return MarkerColumns(table["ts"], table["dur"], marker_type.name, category, rows, names)
+    def __init__(
+        self, trace: Trace, kind: MarkerType, schemas: Schemas, strings: StringTable, flows: dict[int, int],
+        backtraces: Backtraces,
+    ) -> None:  # fmt: skip
+        self._trace, self._kind, self._schemas = trace, kind, schemas
+        self._strings, self._flows, self._backtraces = strings, flows, backtraces
+        self._fields = [field for field in kind.fields if field.key != OWN_NAME]
+        self._keys = _safe_keys(self._fields)
+        self._category = kind.category, kind.shown_color
+        self._is_colored = self._category != OTHER
+
+    def columns(self, table: Table) -> MarkerColumns:
+        """Returns these markers, under a type of which the viewer knows nothing but the schema."""
+        mark = {MARK: {"kind": "marker", "type": self._kind.name}} if self._kind.name in OWN_TYPES else {}
+        schema = self._schemas.get(self._kind, self._kind.name, *self._schema_fields(), **self._head(), **mark)
+        return self._made(schema, Shaped(table, {}))
+
+    def own_columns(self, shaped: Shaped) -> MarkerColumns:
+        """Returns these markers, under one of the viewer's own types."""
+        fields = self._schema_fields(hidden=NESTED.get(self._kind.name, ""))
+        schema = self._schemas.own(self._kind.name, fields, **self._head())
+        return self._made(schema, shaped)
+
+    def _schema_fields(self, hidden: str = "") -> list[dict[str, Any]]:
+        """hidden: the key of the one that is an object."""
+        fields = [_schema_field(field, key) for field, key in zip(self._fields, self._keys, strict=True)]
+        fields = [field | ({"hidden": True} if field["key"] == hidden else {}) for field in fields]
+        return fields + ([COLOR] if self._is_colored else [])
+
+    def _head(self) -> dict[str, Any]:
+        label = self._kind.label
+        for field, key in zip(self._fields, self._keys, strict=True):
+            label = label.replace("{" + field.key + "}", "{marker.data." + key + "}")
+        head = {
+            "description": self._kind.doc, "tooltipLabel": self._kind.name, "tableLabel": label, "chartLabel": label,
+        }  # fmt: skip
+        return head | ({"colorField": COLOR["key"]} if self._is_colored else {})
+
+    def _made(self, schema: dict[str, Any], shaped: Shaped) -> MarkerColumns:
+        table, kind = shaped.table, self._kind
+        has_names = len(self._fields) < len(kind.fields)
+        color = {COLOR["key"]: graph_color(kind.shown_color)} if self._is_colored else {}
+        others = {*shaped.constant, *(member.key for member in shaped.members)}
+        members = [
+            _member(key, table[field.key], field.format, self._trace.start_ts, self._strings, field.optional)
+            for field, key in zip(self._fields, self._keys, strict=True)
+            if key not in others
+        ]
+        flow_of_row = [self._flows.get(flow, -1) for flow in table["flow"].tolist()] if self._flows else []
+        if any(flow >= 0 for flow in flow_of_row):
+            self._schemas.flow_field(schema)
+            flows = np.array([flow if flow >= 0 else ABSENT for flow in flow_of_row], np.int64)
+            members.append(Numbers("flow", flows))
+        if np.any(table["stack"] >= 0):
+            members.append(self._backtraces.of(table["stack"], table["ts"]))
+        constant = {"type": schema["name"]} | color | shaped.constant
+        rows = ObjectColumns(len(table), constant, [*members, *shaped.members])
+        names = table[OWN_NAME].tolist() if has_names else ()
+        return MarkerColumns(table["ts"], table["dur"], kind.name, self._category, rows, names, shaped.lasts)
 
 
 def _schema_field(field: MarkerField, key: str) -> dict[str, Any]:
@@ -334,12 +378,17 @@ def _safe_keys(fields: Sequence[MarkerField]) -> list[str]:
     return keys
 
 
-def _member(key: str, column: Array, form: FieldFormat, start_ts: int, strings: StringTable) -> Member:
-    """Returns a field's values as a member of objects, which has none where there is no flow."""
+def _member(
+    key: str, column: Array, form: FieldFormat, start_ts: int, strings: StringTable, may_lack: bool = False
+) -> Member:
+    """Returns a field's values as a member of objects, which has none where there is no flow. may_lack: times of 0 are
+    none, either."""
     if form == "flow":
         flows = distinct(column)
         index_of = [strings.intern(str(flow)) if flow else ABSENT for flow in flows.tolist()]
         return Numbers(key, np.array(index_of, np.int64)[np.searchsorted(flows, column)])
+    if form == "time" and may_lack and not column.all():
+        return Values(key, [(ts - start_ts) / 1e6 if ts else MISSING for ts in column.tolist()])
     if form in ("duration", "time"):
         return millis_member(key, column - start_ts if form == "time" else column)
     if form == "hex":

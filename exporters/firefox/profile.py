@@ -183,7 +183,7 @@ def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns
     nothing = np.zeros(0, np.int32)
     names = np.concatenate([nothing, *(c.name_rows(shared.trace.strings) for c in columns)])
     category = np.repeat(np.array([shared.categories.of_markers(*c.category) for c in columns], np.int32), n_rows)
-    is_interval = np.repeat(np.array([bool(c.dur.any()) for c in columns], bool), n_rows)
+    is_interval = np.repeat(np.array([c.is_interval for c in columns], bool), n_rows)
     with json.table("markers", len(ts)):
         json.objects("data", (c.data for c in columns))
         json.ints("name", names)

@@ -20,6 +20,9 @@ IN_FILE = re.compile(r"(.*) \((.+?):([0-9]+)(?::([0-9]+))?\)(?:\[([0-9]+)\])?", 
 # "https://a.example/a.js:12", of code outside of functions
 FILE_ONLY = re.compile(r"([a-z-]+://.+?):([0-9]+)(?::([0-9]+))?(?:\[([0-9]+)\])?", re.DOTALL)
 ARROW = " -> "
+# Of markers of garbage collections, by type: the member with the ms of each phase.
+PHASES_OF = {"GCSlice": "times", "GCMajor": "totals"}
+PERCENTAGES = ("mmu_20ms", "mmu_50ms")
 Table = dict[str, Any]
 
 
@@ -38,7 +41,25 @@ def thread_columns(thread: Table, part: Part) -> Table:
         tables["frameTable"] = frames | found.of_frames | {"length": len(found.of_frames["func"])}
         tables["funcTable"] = found.functions
         tables["funcTable"]["length"] = len(found.functions["name"])
+    marked = tables.get("markers")
+    if isinstance(marked, dict) and isinstance(marked.get("data"), list):
+        tables["markers"] = marked | {"data": [_processed(data) for data in marked["data"]]}
     return tables | {"stringArray": texts, "libs": part.libs, "pausedRanges": part.meta.get("pausedRanges")}
+
+
+def _processed(data: Any) -> Any:
+    """Returns the data of a marker as processed profiles have it: times of collections of garbage in µs."""
+    timings = data.get("timings") if isinstance(data, dict) else None
+    kind = data.get("type") if isinstance(timings, dict) else None
+    if not isinstance(timings, dict) or kind not in ("GCSlice", "GCMajor"):
+        return data
+    old = PHASES_OF[kind]
+    if not isinstance(timings.get(old), dict):
+        return data
+    phases = {phase: ms * 1000 if _is_number(ms) else ms for phase, ms in timings[old].items()}
+    parts = {key: timings[key] / 100 for key in PERCENTAGES if _is_number(timings.get(key))}
+    rest = {key: value for key, value in timings.items() if key != old}
+    return data | {"timings": rest | {"phase_times": phases} | parts}
 
 
 class _Functions:
@@ -119,6 +140,10 @@ def _last(file: str) -> str:
 
 def _number(value: Any) -> int:
     return value if _is_whole(value) else 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or _is_whole(value)
 
 
 def _is_whole(value: Any) -> bool:

@@ -84,7 +84,10 @@ class _Profile:
         self.is_ours = is_ours(profile.meta)
         self.kinds = ours.kinds_of(profile.meta.get("markerSchema")) if self.is_ours else {}
         self.event_rows = self._own_events() if self.is_ours else []
-        self.types = MarkerTypes(profile.meta.get("markerSchema"), listed, OUR_COLOR if self.is_ours else ())
+        schemas = profile.meta.get("markerSchema")
+        self.renamed = ours.types_of(schemas) if self.is_ours else {}
+        schemas = ours.schemas_of(schemas, self.renamed) if self.renamed else schemas
+        self.types = MarkerTypes(schemas, listed, OUR_COLOR if self.is_ours else ())
         self.shared_texts = texts_of(profile.shared)
         self.shared_stacks = self._shared_stacks()
         self.bounds = (0, 0)
@@ -235,6 +238,8 @@ class _Profile:
         """Returns the markers and the allocations, which in Gecko profiles are markers."""
         n, times = len(stacks.sampled) - 1, self._times(part)
         rows = markers.read_markers(members, path, texts, n, times, self.bad)
+        if self.renamed:
+            rows = rows._replace(type=[self.renamed.get(kind, kind) for kind in rows.type])
         if not markers.ALLOCATIONS.isdisjoint(rows.type):
             return _without_allocations(rows), allocations.of_markers(rows)
         return rows, allocations.read_allocations(members, path, n, times, self.bad)

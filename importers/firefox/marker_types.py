@@ -13,7 +13,7 @@ import orjson
 
 from traceferry.importers.firefox.attributes import WRITER
 from traceferry.importers.firefox.columns import MAX_INTEGER, BadRows, Columns, text_of
-from traceferry.importers.firefox.markers import PICTURE_SIZE, TIMES, Rows
+from traceferry.importers.firefox.markers import NETWORK, PICTURE_SIZE, TIMES, TIMES_OF_REQUESTS, Rows
 from traceferry.importers.firefox.times import Times
 from traceferry.model import (
     FIELD_DTYPES,
@@ -78,6 +78,7 @@ class MarkerTypes:
         listed = schemas if isinstance(schemas, list) else []
         self._schemas = {one["name"]: one for one in listed if isinstance(one, dict) and _is_text(one.get("name"))}
         self._forms = {name: _forms(schema) for name, schema in self._schemas.items()}
+        self._forms[NETWORK] = dict.fromkeys(TIMES_OF_REQUESTS, "time") | self._forms.get(NETWORK, {})
         self._categories = categories
         self._found: dict[str, _Found] = {}
         self._made: dict[str, tuple[MarkerType, list[_Column]]] = {}

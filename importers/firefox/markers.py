@@ -19,6 +19,11 @@ NETWORK_START, NETWORK_STOPS = "STATUS_START", ("STATUS_STOP", "STATUS_REDIRECT"
 PICTURE_SIZE = "picture_bytes"
 # What stands in the data of old markers, but is no field.
 TIMES = ("startTime", "endTime")
+# Members without a schema that are times, as startTime is.
+TIMES_OF_REQUESTS = (
+    "domainLookupStart", "domainLookupEnd", "connectStart", "tcpConnectEnd", "secureConnectionStart", "connectEnd",
+    "requestStart", "responseStart", "responseEnd",
+)  # fmt: skip
 ALLOCATIONS = frozenset(("JS allocation", "Native allocation"))
 
 
@@ -80,7 +85,7 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
     until = np.where(has_end, times.on_clock(np.where(has_end, end, 0)), 0)
     until = np.where(has_start & has_end, np.maximum(ts, until), until)
     found = Rows(names, types, data, ts, until, has_start, has_end, table.category[rows], np.where(is_bad, -1, stack))
-    return _until_the_next(found)
+    return _until_the_next(found, texts)
 
 
 def _payloads(columns: Columns) -> list[Data]:
@@ -198,12 +203,14 @@ def _join(first: int, last: int, begin: Array, end: Array, data: list[Data], is_
     data[first] = {**data[first], **data[last], **place}
 
 
-def _until_the_next(rows: Rows) -> Rows:
+def _until_the_next(rows: Rows, texts: list[str]) -> Rows:
     """Makes screenshots last until the next one of their window, and leaves out the pictures."""
     latest: dict[Any, int] = {}
     for row in [row for row, kind in enumerate(rows.type) if kind == SCREENSHOT]:
         one = rows.data[row]
         window, picture = one.get("windowID"), one.get("url")
+        if isinstance(picture, int) and 0 <= picture < len(texts):
+            picture = texts[picture]
         if isinstance(picture, str) and picture.startswith("data:"):
             rest = {key: value for key, value in one.items() if key != "url"}
             rows.data[row] = {**rest, PICTURE_SIZE: len(picture)}

@@ -32,6 +32,7 @@ from traceferry.model import (
 from traceferry.model.trace import EventKind
 
 CALL, STATE, OFF_CPU = "call", "state", "scheduling"
+MARKER = "marker"  # of a type that the viewer would treat by code of its own
 # Rows of samples whose weights are in the unit of their event.
 OF_EVENT = "of event"
 NOT_ARGUMENTS = ("type", "function", "flow", "cause")
@@ -78,6 +79,24 @@ def kinds_of(schemas: Any) -> dict[str, Schema]:
     listed = schemas if isinstance(schemas, list) else []
     named = {one["name"]: one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
     return {name: one for name, one in named.items() if mark_of(one).get("kind") in (CALL, STATE, OFF_CPU)}
+
+
+def types_of(schemas: Any) -> dict[str, str]:
+    """Returns the types of markers that have another name in the profile than in the model, by that name."""
+    named = {one["name"]: one for one in _listed(schemas) if isinstance(one.get("name"), str)}
+    marks = {name: mark_of(one) for name, one in named.items()}
+    types = {name: mark.get("type") for name, mark in marks.items() if mark.get("kind") == MARKER}
+    return {name: kind for name, kind in types.items() if isinstance(kind, str) and kind}
+
+
+def schemas_of(schemas: Any, types: Mapping[str, str]) -> list[Schema]:
+    """Returns the schemas under the names that the model has for them. types: as of `types_of`."""
+    moved = [one | {"name": types[one["name"]]} for one in _listed(schemas) if one.get("name") in types]
+    return [*moved, *(one for one in _listed(schemas) if one.get("name") not in types)]
+
+
+def _listed(schemas: Any) -> list[Members]:
+    return [one for one in schemas if isinstance(one, dict)] if isinstance(schemas, list) else []
 
 
 def chosen(rows: Rows, keep: Array) -> Rows:
