@@ -25,7 +25,7 @@ EMPTY = [sys.executable, "-c", "import numpy, orjson"]
 SIZE = 50 * MB
 N_FUNCTIONS, N_NODES, MOST_DEEP = 3_000, 100_000, 60
 # Of the CPU time that a Firefox profile of that size takes, less that of an empty Python.
-PART_OF_FIREFOX = 2.5
+PART_OF_FIREFOX = 1.5
 Json = dict[str, Any]
 
 

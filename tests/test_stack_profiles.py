@@ -86,6 +86,14 @@ TEXTS: dict[str, tuple[str, dict[str, int]]] = {
     "long line": (";".join(["f" * 50] * 100) + " 2\n", {";".join(["f" * 50] * 100): 2}),
     "library": ("[libc.so.6];b 2\n", {"[libc.so.6];b": 2}),
     "empty names": ("a;;b 2\n", {"a;[unknown];b": 2}),
+    "empty names at either end": ("a;b; 2\n;a;b 1\n", {"a;b": 3}),
+    "tab behind names with spaces": ("a;operator new\t4\na\tb;c 3\n", {"a;operator new": 4, "a\tb;c": 3}),
+    "exponents": ("a;b 1e3\na;c +2\n", {"a;b": 1000, "a;c": 2}),
+    "long numbers": ("a;b 12345678901234567\n", {"a;b": 1 << 53}),
+    "lambdas": ("a;f(int)::{lambda(char)#1}::operator()(char) const;<T as Fn>::call 2\n",
+                {"a;f(int)::{lambda(char)#1}::operator()(char) const;<T as Fn>::call": 2}),
+    "no end of line": ("a;b 1\na;c 2", {"a;b": 1, "a;c": 2}),
+    "blank lines": ("\n \t\r\na;b 1\n\n\n", {"a;b": 1}),
 }
 
 
@@ -124,9 +132,20 @@ def test_numbers_of_threads(number: str, tid: int, tmp_path: Path) -> None:
 
 
 def test_austins_times_are_microseconds(tmp_path: Path) -> None:
-    trace = loaded(tmp_path, "# austin: 3.6.0\nP12;T0:13;/a/w.py:run:9 100,1,-20\n")
-    assert only(trace) == {"run:9": 100_000}
-    assert trace.events[0].unit == "ns"
+    """The samples are of the largest time that all are multiples of."""
+    lines = "P12;T0:13;/a/w.py:run:9 100,1,-20\nP12;T0:13;/a/w.py:run:9;/a/w.py:f:2 250,1,-20\n"
+    trace = loaded(tmp_path, f"# austin: 3.6.0\n# interval: 100\n# mode: wall\n\n{lines}")
+    assert only(trace) == {"run:9": 2, "run:9;f:2": 5}
+    assert [(e.name, e.unit, e.interval_ns) for e in trace.events] == [("50us of time", "samples", 50_000)]
+    assert trace.end_ts - trace.start_ts == 350_000
+
+
+def test_austins_memory_is_bytes(tmp_path: Path) -> None:
+    lines = "P12;T0:13;/a/w.py:run:9 4096\nP12;T0:13 -1777664\nP12;T0:13;/a/w.py:run:9;/a/w.py:f:2 8192\n"
+    trace = loaded(tmp_path, f"# austin: 3.7.0\n# interval: 2000\n# mode: memory\n# memory: 246\n\n{lines}")
+    assert only(trace) == {"run:9": 4096, "run:9;f:2": 8192}
+    assert trace.events[0].name == "memory (bytes)"
+    assert kinds(trace) == {"times_made", "members_not_read"}
 
 
 def test_threads_of_pythons_profiling_sampling(tmp_path: Path) -> None:
@@ -210,8 +229,8 @@ def test_uneven_times_are_weights(tmp_path: Path) -> None:
     content["profiles"] = content["profiles"][:1]
     content["profiles"][0] |= {"unit": "milliseconds", "weights": [1.5, 0.7, 4]}
     trace = loaded(tmp_path, content)
-    assert trace.events[0].unit == "ns"
-    assert sorted(only(trace).values()) == [700_000, 1_500_000, 4_000_000]
+    assert [(e.name, e.unit, e.interval_ns) for e in trace.events] == [("100us of time", "samples", 100_000)]
+    assert sorted(only(trace).values()) == [7, 15, 40]
 
 
 def test_events_with_times_are_calls(tmp_path: Path) -> None:
@@ -234,7 +253,7 @@ def test_events_of_amounts_are_samples(tmp_path: Path) -> None:
     assert only(trace) == {"a": 25, "a;b": 25}
     assert trace.events[0].name == "1/10 of a sample"
     whole = loaded(tmp_path, stacks.evented("bytes", [("O", 0, 0), ("O", 1, 2), ("C", 1, 5), ("C", 0, 6)]))
-    assert (only(whole), whole.events[0].unit) == ({"a": 3, "a;b": 3}, "bytes")
+    assert (only(whole), whole.events[0].name) == ({"a": 3, "a;b": 3}, "bytes")
 
 
 def test_the_first_files_have_one_profile(tmp_path: Path) -> None:
@@ -399,6 +418,26 @@ def test_go_says_of_its_profiles_what_info_says(tmp_path: Path) -> None:
         assert {key: told.get(key) for key in shown} == shown
         again = saved(trace, tmp_path / f"{name}-again.pb.gz")
         assert top(again, *(options if name == "heap" else ["-sample_index=samples"])) == shown
+
+
+UNITS = {"μs": 1000, "µs": 1000, "us": 1000, "ms": 10**6, "milliseconds": 10**6, "s": 10**9, "nanosecond": 1}
+
+
+@for_each("unit", {unit: unit for unit in UNITS})
+def test_units_of_times(unit: str, tmp_path: Path) -> None:
+    made = stacks.Pprof((("wall", unit),))
+    made.sample([made.location(("f", "", 0))], [3])
+    made.sample([made.location(("g", "", 0))], [2])
+    trace = loaded(tmp_path, made.data())
+    assert (only(trace), trace.events[0].interval_ns) == ({"f": 3, "g": 2}, UNITS[unit])
+    assert trace.end_ts - trace.start_ts == 5 * UNITS[unit]
+
+
+def test_a_profile_of_sizes_alone_is_counted_in_bytes(tmp_path: Path) -> None:
+    made = stacks.Pprof((("space", "kb"),))
+    made.sample([made.location(("f", "", 0))], [3])
+    trace = loaded(tmp_path, made.data())
+    assert (only(trace), trace.events[0].name) == ({"f": 3072}, "space (bytes)")
 
 
 # ---------------------------------------------------------------- shared parts

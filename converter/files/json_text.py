@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 import orjson
@@ -60,10 +61,19 @@ def is_page(head: memoryview) -> bool:
 def members_seen(data: memoryview, begin: int = 0) -> tuple[dict[str, int], bool]:
     """Returns (where the value of each member of the object at `begin` begins, whether the object is whole). Of damaged
     text these are the members before the damage; of another value there are none."""
-    try:
-        return {_key(key): at for key, at, _ in members(data, _after_mark(data, begin))}, True
-    except JsonError as problem:
-        return {_key(key): at for key, at, _ in problem.found}, False
+    global _seen_last
+    last, at, found = _seen_last
+    if last is None or last() is not data or at != begin:
+        try:
+            found = {_key(key): at for key, at, _ in members(data, _after_mark(data, begin))}, True
+        except JsonError as problem:
+            found = {_key(key): at for key, at, _ in problem.found}, False
+        _seen_last = ref(data), begin, found
+    return dict(found[0]), found[1]
+
+
+# What was asked last: each format asks the same of a file, one after the other.
+_seen_last: tuple[ref[memoryview] | None, int, tuple[dict[str, int], bool]] = (None, 0, ({}, False))
 
 
 @dataclass(frozen=True)

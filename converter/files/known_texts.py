@@ -63,7 +63,7 @@ _BEGINS = (
     # Java
     (r"jdk\.\w+ \{\n", "what jfr print says of a recording", _OF_JAVA),
     (r"(?:\d+:\n)?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\nFull thread dump ", "a dump of a JVM's threads, one moment",
-     "asprof -d 10 -o collapsed -f x.folded PID of async-profiler records stacks"),
+     "stackcollapse-jstack.pl FILE > x.folded; asprof -d 10 -o collapsed -f x.folded PID records more than one"),
     # Linux
     (r"(?:#[^\n]*\n|\n)*[^\n;]{1,64}? +-?\d+(?:/\d+)? +(?:\[\d{1,5}\] +)?(?:\S+ +)?\d+\.\d+: +[^\n]*\n\s+[0-9a-f]+ ",
      "text of perf script", "give the perf.data itself, or what stackcollapse-perf.pl makes of the text"),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.shown_text import encodable
+from traceferry.common.units import format_duration
 from traceferry.model import SAMPLES, Array, Clock, Event, Input, Process, Table, Thread, ThreadData, TraceBuilder
 from traceferry.model.categories import NATIVE, OTHER
 
@@ -66,7 +67,31 @@ class Frames:
             row = self._rows[place] = self._added(place)
         return row
 
+    def at_lines(self, places: Sequence[Place], nth: Array, lines: Array) -> Array:
+        """Returns int32: the frames of functions at lines, 0 is what the place says. nth: which of the places."""
+        rows = dict[int, tuple[int, int, int]]()
+        for one in nth.tolist():
+            if one not in rows:
+                rows[one] = self._function(places[one])
+        func, category, tier = (list(column) for column in zip(*(rows[one] for one in nth.tolist()), strict=True))
+        at = [(line, 0) if line else (places[one].line, places[one].column)
+              for one, line in zip(nth.tolist(), lines.tolist(), strict=True)]  # fmt: skip
+        return np.array(
+            self._trace.frames.intern_all(
+                len(nth), func=func, category=category, tier=tier, line=[_number(line) for line, _ in at],
+                column=[_number(column) for _, column in at],
+            ), np.int32,
+        )  # fmt: skip
+
     def _added(self, place: Place) -> int:
+        func, category, tier = self._function(place)
+        return self._trace.frames.intern(
+            func=func, category=category, tier=tier, line=_number(place.line), column=_number(place.column),
+            inline_depth=place.depth, lib=place.lib, address=place.address,
+        )  # fmt: skip
+
+    def _function(self, place: Place) -> tuple[int, int, int]:
+        """Returns the trace's function, category and tier, -1 is none."""
         trace, intern = self._trace, self._trace.strings.intern
         source, language = self._source(place.path)
         func = trace.funcs.intern(
@@ -76,10 +101,7 @@ class Frames:
         tier = -1
         if place.tier:
             tier = trace.tiers.intern(name=intern(place.tier), family=intern(place.tier), color=intern(TIER_COLOR))
-        return trace.frames.intern(
-            func=func, category=self._category(place.category or language), tier=tier, line=_number(place.line),
-            column=_number(place.column), inline_depth=place.depth, lib=place.lib, address=place.address,
-        )  # fmt: skip
+        return func, self._category(place.category or language), tier
 
     def _source(self, path: str) -> tuple[int, str]:
         """Returns the source, -1 is none, and its language."""
@@ -156,11 +178,25 @@ def samples_of(events: Sequence[Event], ts: Array, stack: Array, amounts: Mappin
     return data
 
 
-def spread(amount: Array, start_ts: int, length_ns: int = 0) -> tuple[Array, int]:
-    """Returns (int64: a time of each row, as if the amounts before it were the time that has passed; the end).
-    length_ns: of the recording, 0 is unknown."""
+def as_samples(name: str, unit: str, amount: Array) -> tuple[Event, int]:
+    """Returns the event of a profile's only amounts, or main ones, and what they are to be divided by. Times and sizes
+    are counted as samples, of the largest part that all are multiples of: so functions are ranked by what they took,
+    and not by how many stacks have them. amount: int64."""
+    if unit == "ns":
+        step = int(np.gcd.reduce(amount, initial=0)) or 1
+        return Event(f"{format_duration(step)} of {name}", "samples", step, "clock"), step
+    return Event(name if unit == "samples" or name == unit else f"{name} ({unit})", "samples"), 1
+
+
+def spread(amount: Array, unit: str, start_ts: int, length_ns: int = 0) -> tuple[Array, int]:
+    """Returns (int64: a time of each row, as if the amounts before it were the time that has passed; the end). unit:
+    "ns", "bytes" or "samples"; length_ns: of the recording, 0 is unknown: then it is as long as the times are, or 1 ms
+    for each sample, or for each row with bytes."""
     sums = np.concatenate([np.zeros(1), np.cumsum(amount.astype(np.float64))])
-    length = length_ns if length_ns > 0 else int(min(sums[-1] * UNTIMED_NS, LONGEST_NS))
+    length = length_ns
+    if length <= 0:
+        whole = float(np.count_nonzero(amount)) if unit == "bytes" else float(sums[-1])
+        length = int(min(whole, MOST) if unit == "ns" else min(whole * UNTIMED_NS, LONGEST_NS))
     ts = np.rint(sums / max(sums[-1], 1.0) * length).astype(np.int64) + start_ts
     return ts[:-1], start_ts + max(length, 1)
 

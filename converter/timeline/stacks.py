@@ -37,3 +37,10 @@ def intern_stacks(trace: TraceBuilder, frames: Array, lengths: Array) -> Array:
     stacks = table.intern_lists(frames, np.cumsum(lengths, dtype=np.int64))
     table.publish()
     return stacks
+
+
+def intern_paths(table: StackTable, frames: Array, lengths: Array) -> Array:
+    """Returns the stacks of lists of frames one after the other, the outermost of each first: int32, -1 is none. They
+    are the trace's once they are published."""
+    # The innermost first, as tables take them: all the other way round.
+    return table.intern_lists(np.ascontiguousarray(frames[::-1]), np.cumsum(lengths[::-1], dtype=np.int64))[::-1]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from traceferry.files.known_texts import known_text
 from traceferry.files.source import Source
-from traceferry.importers.collapsed.layout import lines_of, sniffed
+from traceferry.importers.collapsed.layout import described, sniffed
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
@@ -42,7 +42,4 @@ def read(sources: Sequence[Source]) -> Reading:
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """Yields the lines from `offset` on: the number, and the functions."""
-    for line in lines_of(source.data):
-        if line.offset >= offset:
-            said = f"{line.number} {' ; '.join(line.names)}" if line.names else "not a stack"
-            yield f"{line.offset:#010x} {said}"
+    return described(source, offset)

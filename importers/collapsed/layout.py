@@ -10,85 +10,101 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from traceferry.common.errors import FormatError
 from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
+from traceferry.importers.collapsed._lines import split_lines
+from traceferry.model import Array
 
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-COMMENTS = ("#", "//")
-# austin's metrics of one line: time, whether the thread was idle, and memory.
-AUSTIN = re.compile(r"# austin: \S+")
+NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 HEAD = 1 << 16
+# So much text is split at a time.
+PIECE = 1 << 23
 # Of a head, so many lines at least, or all, are stacks.
 STACKS_SEEN, PART_SEEN = 64, 0.6
 MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be", b"\xef\xbb\xbf": "utf-8"}
 
 
-class Line(NamedTuple):
-    """offset: in the text; names: the functions, none of a line that is no stack; number: its text."""
+class Lines(NamedTuple):
+    """Lines that are no comments. offsets: int64, where they begin; numbers: float64, NaN of what is no stack; ends:
+    int64, where each line's names end; begin, end: int64, of each name in the text."""
 
-    offset: int
-    names: list[str]
-    number: str
-
-
-def encoding_of(head: memoryview) -> tuple[str, int]:
-    """Returns the encoding, and how many bytes tell it."""
-    begin = bytes(head[:3])
-    return next(((name, len(mark)) for mark, name in MARKS.items() if begin.startswith(mark)), ("utf-8", 0))
+    offsets: Array
+    numbers: Array
+    ends: Array
+    begin: Array
+    end: Array
 
 
-def split(line: str) -> tuple[str, str]:
-    """Returns (the functions, the number) of a line; the number is "" if it is no stack. Of several numbers between
-    commas, as austin has them, it is the first."""
-    path, _, number = line.rstrip().rpartition(" ")
-    if not path:
-        path, _, number = line.rstrip().rpartition("\t")
-    number = number.partition(",")[0]
-    path = path.strip()
-    return (path, number) if path and NUMBER.fullmatch(number) and not path.startswith(COMMENTS) else ("", "")
+class Text(NamedTuple):
+    """data: in UTF-8; encoding, begin: of the file, and where its text begins."""
+
+    data: memoryview
+    encoding: str
+    begin: int
+
+    def lines(self) -> Iterator[Lines]:
+        """Yields the lines, so many at a time that memory stays bounded."""
+        at = 0
+        while at >= 0:
+            at, line, numbers, names = split_lines(self.data, at, PIECE)
+            for row in np.flatnonzero(numbers < 0).tolist():
+                said = bytes(self.data[line[row, 1] : line[row, 2]])
+                numbers[row] = float(said) if NUMBER.fullmatch(said) else np.nan
+            numbers[np.diff(line[:, 3], prepend=0) == 0] = np.nan
+            yield Lines(line[:, 0], numbers, *(np.ascontiguousarray(one) for one in (line[:, 3], *names.T)))
+
+    def offset(self, at: int) -> int:
+        """Returns where a byte of the text stands in the file."""
+        if self.encoding == "utf-8":
+            return self.begin + at
+        return self.begin + len(bytes(self.data[:at]).decode("utf-8", "replace").encode(self.encoding))
+
+
+def text_of(data: memoryview) -> Text:
+    mark = bytes(data[:3])
+    encoding, begin = next(
+        ((name, len(known)) for known, name in MARKS.items() if mark.startswith(known)), ("utf-8", 0)
+    )
+    if encoding == "utf-8":
+        return Text(data[begin:], encoding, begin)
+    return Text(memoryview(bytes(data[begin:]).decode(encoding, "replace").encode()), encoding, begin)
 
 
 def sniffed(head: memoryview) -> bool:
     """Whether most lines are stacks, and one of them has several functions. Of a text that is cut, the last line does
     not count."""
-    encoding, skipped = encoding_of(head)
-    is_cut = len(head) >= HEAD
-    text = bytes(head[skipped:HEAD]).decode(encoding, "replace")
-    if "\0" in text or text.count("\ufffd") > len(text) / 100:
+    text = text_of(head[:HEAD])
+    begin = bytes(text.data)
+    if b"\0" in begin or begin.decode("utf-8", "replace").count("\ufffd") > len(begin) / 100:
         return False
-    lines = [line for line in text.splitlines()[: -1 if is_cut and "\n" in text else None] if line.strip()]
-    lines = [line for line in lines if not line.lstrip().startswith(COMMENTS)][:STACKS_SEEN]
-    stacks = [path for path, number in map(split, lines) if number]
-    return len(stacks) > PART_SEEN * len(lines) and any(";" in path for path in stacks)
+    lines = next(text.lines())
+    n = len(lines.numbers) - (len(head) >= HEAD and b"\n" in begin and not begin.endswith(b"\n"))
+    are_stacks = ~np.isnan(lines.numbers[: min(n, STACKS_SEEN)])
+    sizes = np.diff(lines.ends, prepend=0)[: len(are_stacks)]
+    return int(are_stacks.sum()) > PART_SEEN * len(are_stacks) and bool(np.any(are_stacks & (sizes > 1)))
 
 
 def check(source: Source) -> None:
     """Raises FormatError for text of another known kind, and for what has no stack."""
     refuse_known(source)
-    if not any(line.names for line in lines_of(source.data)):
+    if not any(np.any(~np.isnan(lines.numbers)) for lines in text_of(source.data).lines()):
         raise FormatError("no line is a stack and a number, as in main;work 12", 0, path=source.path)
 
 
-def lines_of(data: memoryview) -> Iterator[Line]:
-    """Yields the lines that are no comments."""
-    encoding, skipped = encoding_of(data)
-    # UTF-8 is split as bytes, so that offsets are known.
-    if encoding == "utf-8":
-        at, whole = skipped, bytes(data[skipped:])
-        for raw in whole.split(b"\n"):
-            yield from _line(at, raw.decode("utf-8", "replace"))
-            at += len(raw) + 1
-        return
-    at = skipped
-    for text in bytes(data[skipped:]).decode(encoding, "replace").split("\n"):
-        yield from _line(at, text)
-        at += 2 * len(text) + 2
-
-
-def _line(at: int, text: str) -> Iterator[Line]:
-    path, number = split(text)
-    if number:
-        yield Line(at, path.split(";"), number)
-    elif text.strip() and not text.lstrip().startswith(COMMENTS):
-        yield Line(at, [], "")
+def described(source: Source, offset: int) -> Iterator[str]:
+    """Yields the lines from `offset` on: the number, and the functions."""
+    text = text_of(source.data)
+    for lines in text.lines():
+        first = 0
+        for at, number, stop in zip(lines.offsets.tolist(), lines.numbers.tolist(), lines.ends.tolist(), strict=True):
+            where, begin, first = text.offset(at), first, stop
+            if where >= offset:
+                names = (
+                    bytes(text.data[lines.begin[n] : lines.end[n]]).decode("utf-8", "replace")
+                    for n in range(begin, stop)
+                )
+                said = "not a stack" if np.isnan(number) else f"{number:g} {' ; '.join(names)}"
+                yield f"{where:#010x} {said}"

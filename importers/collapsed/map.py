@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.files.source import Source
-from traceferry.importers.collapsed.layout import AUSTIN, HEAD, lines_of
-from traceferry.model import Event, Input, TraceBuilder
+from traceferry.importers.collapsed.layout import HEAD, Lines, text_of
+from traceferry.model import Array, Input, TraceBuilder, rows_by_key
 from traceferry.model.categories import KERNEL, category_of_file
-from traceferry.timeline.stack_profiles import Place, StackProfile, number_of, samples_of, spread, whole_amounts
-from traceferry.timeline.stacks import StackTable
+from traceferry.native.distinct import distinct_with_places
+from traceferry.native.texts import TextTable
+from traceferry.timeline.stack_profiles import (
+    Place,
+    StackProfile,
+    as_samples,
+    number_of,
+    samples_of,
+    spread,
+    whole_amounts,
+)
+from traceferry.timeline.stacks import StackTable, intern_paths
 
 # "fib (w.py:2)" of py-spy, "fib - w.rb:2" of rbspy, "w.py:fib:2" of austin.
 PLACES = (
@@ -33,7 +43,10 @@ COMMAND = re.compile(r"(?P<name>.+)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
 SUFFIX = re.compile(r"(?P<name>.+)_\[(?P<kind>[kji01w])\]")
 TIERS = {"j": "JIT", "0": "Interpreter", "1": "C1"}
 FILE = re.compile(r"\[(?P<path>[^\]]+)\]")
-EVENT = Event("samples", "samples")
+# austin's metrics (3.x): µs, or bytes that came and went.
+AUSTIN = re.compile(r"# austin: \S+(?:\n#[^\n]*)*?\n# mode: (?P<mode>\w+)|# austin: |P\d+;T")
+NAMES = {"ns": "time", "bytes": "memory"}
+NS_OF_US = 1000
 
 
 class Owner(NamedTuple):
@@ -45,33 +58,40 @@ class Owner(NamedTuple):
     thread: str = ""
 
 
-class _Stacks:
-    """The stacks of a text. Each name is looked at once, each function in each stack, too."""
+class _Names:
+    """The names in a text, each once. process, thread, is_inlined: bool, what they can be."""
 
-    def __init__(self, profile: StackProfile) -> None:
-        self._profile = profile
-        self._of: dict[tuple[int, str], int] = {}
-        self._frame_of: dict[tuple[str, int], int] = {}
+    def __init__(self, data: memoryview, profile: StackProfile) -> None:
+        self._data, self._profile, self._table = data, profile, TextTable(data)
+        self._texts: list[str] = []
+        self.process = self.thread = self.is_inlined = np.empty(0, bool)
+        self._frames: dict[int, int] = {}
 
-    def row(self, names: list[str], first: int) -> int:
-        """Returns the trace's stack of the names from `first` on."""
-        stack, known, intern = -1, self._of, self._profile.trace.stacks.intern
-        depth = 0
-        for nth in range(first, len(names)):
-            name = names[nth]
-            depth = depth + 1 if name.endswith("_[i]") and nth > first else 0
-            key = (stack, name)
-            found = known.get(key)
-            if found is None:
-                found = known[key] = intern(prefix=stack, frame=self._frame(name, depth))
-            stack = found
-        return stack
+    def intern(self, begin: Array, end: Array) -> Array:
+        """Returns the numbers of names, int64."""
+        numbers = self._table.intern(begin, end).astype(np.int64)
+        places = zip(self._table.begin.tolist(), self._table.end.tolist(), strict=True)
+        new = [bytes(self._data[at:to]).decode("utf-8", "replace") for at, to in islice(places, len(self._texts), None)]
+        self._texts += new
+        self.process = np.append(self.process, np.array([_process(name) is not None for name in new], bool))
+        self.thread = np.append(self.thread, np.array([_thread(name) is not None for name in new], bool))
+        self.is_inlined = np.append(self.is_inlined, np.array([name.endswith("_[i]") for name in new], bool))
+        return numbers
 
-    def _frame(self, name: str, depth: int) -> int:
-        row = self._frame_of.get((name, depth))
-        if row is None:
-            row = self._frame_of[name, depth] = self._profile.frames.row(place_of(name)._replace(depth=depth))
-        return row
+    def owner(self, process: int, thread: int) -> Owner:
+        """Returns whose stacks those are that begin with these names, -1 is none."""
+        owner = (_process(self._texts[process]) if process >= 0 else None) or Owner()
+        found = _thread(self._texts[thread]) if thread >= 0 else None
+        return owner._replace(tid=found[0], thread=found[1]) if found else owner
+
+    def frames(self, numbers: Array, depths: Array) -> Array:
+        """Returns int32: the frames of names, so deep inlined."""
+        keys, nth = distinct_with_places(depths << 32 | numbers)
+        for key in keys.tolist():
+            if key not in self._frames:
+                place = place_of(self._texts[key & (1 << 32) - 1])._replace(depth=key >> 32)
+                self._frames[key] = self._profile.frames.row(place)
+        return np.array([self._frames[key] for key in keys.tolist()], np.int32)[nth]
 
 
 def place_of(text: str) -> Place:
@@ -93,26 +113,16 @@ def place_of(text: str) -> Place:
     return Place(name or "[unknown]", category=category, tier=TIERS.get(kind, ""))
 
 
-def owner_of(names: list[str]) -> tuple[Owner, int]:
-    """Returns whose stack it is, and how many names tell so."""
-    owner, n = _process(names[0])
-    if n < len(names) and (found := _thread(names[n])):
-        return owner._replace(tid=found[0], thread=found[1]), n + 1
-    return owner, n
-
-
-@cache
-def _process(name: str) -> tuple[Owner, int]:
+def _process(name: str) -> Owner | None:
     if found := PROCESS.fullmatch(name):
         pid = int(found["pid"] or found["austin"])
-        return Owner(pid, found["name"] or f"process {pid}"), 1
+        return Owner(pid, found["name"] or f"process {pid}")
     if found := COMMAND.fullmatch(name):
         pid, tid = int(found["pid"]) if found["pid"] != "?" else -1, int(found["tid"])
-        return Owner(pid, found["name"], tid, found["name"]), 1
-    return Owner(), 0
+        return Owner(pid, found["name"], tid, found["name"])
+    return None
 
 
-@cache
 def _thread(name: str) -> tuple[int, str] | None:
     found = THREAD.fullmatch(name)
     if not found:
@@ -120,36 +130,82 @@ def _thread(name: str) -> tuple[int, str] | None:
     return number_of(found["tid"] or found["austin"] or found["python"]), found["name"] or name
 
 
+class _Rows(NamedTuple):
+    """Stacks as lines have them. owner: int64, the names of process and thread, each plus 1, in halves; stack: int32,
+    -1 is none; number: float64."""
+
+    owner: Array
+    stack: Array
+    number: Array
+
+
+def _rows(lines: Lines, names: _Names, stacks: StackTable) -> _Rows:
+    """Returns the lines that are stacks."""
+    number = names.intern(lines.begin, lines.end)
+    is_stack = ~np.isnan(lines.numbers)
+    begin, end = np.append(0, lines.ends[:-1])[is_stack], lines.ends[is_stack]
+    has_process = names.process[number[begin]]
+    at = begin + has_process
+    has_thread = (at < end) & names.thread[number[np.minimum(at, len(number) - 1)]]
+    owner = np.where(has_process, number[begin] + 1, 0) << 32
+    owner |= np.where(has_thread, number[np.minimum(at, len(number) - 1)] + 1, 0)
+    begin = at + has_thread
+    # Names of what is no stack, and of owners, are left out.
+    change = np.zeros(len(number) + 1, np.int64)
+    np.add.at(change, begin, 1)
+    np.add.at(change, end, -1)
+    is_in = np.cumsum(change)[:-1] > 0
+    number = number[is_in]
+    lengths = end - begin
+    frames = names.frames(number, _depths(names.is_inlined[number], np.cumsum(lengths) - lengths))
+    return _Rows(owner, intern_paths(stacks, frames, lengths), lines.numbers[is_stack])
+
+
+def _depths(is_inlined: Array, firsts: Array) -> Array:
+    """Returns int64: how deep each name is inlined. firsts: where stacks begin, whose first name never is."""
+    nth = np.arange(len(is_inlined))
+    if not np.any(is_inlined):
+        return np.zeros(len(nth), np.int64)
+    is_inlined = is_inlined.copy()
+    is_inlined[firsts[firsts < len(nth)]] = False
+    return nth - np.maximum.accumulate(np.where(is_inlined, 0, nth))
+
+
 def to_trace(source: Source, trace: TraceBuilder) -> None:
     """Adds the stacks of a text."""
-    head = bytes(source.data[:HEAD]).decode("utf-8", "replace")
-    is_austin = bool(AUSTIN.search(head)) or re.match(r"P\d+;T", head) is not None
-    profile = StackProfile(trace, Input(source.name, "collapsed", "", "austin" if is_austin else ""))
-    stacks, rows, numbers, n_bad, bad_at = _Stacks(profile), dict[Owner, list[tuple[int, int]]](), list[float](), 0, -1
-    for line in lines_of(source.data):
-        number = float(line.number or "nan")
-        if not number >= 0 or number == float("inf"):
-            n_bad, bad_at = n_bad + 1, line.offset if bad_at < 0 else bad_at
-            continue
-        owner, n = owner_of(line.names)
-        rows.setdefault(owner, []).append((stacks.row(line.names, n), len(numbers)))
-        numbers.append(number)
-    amounts, scale = whole_amounts(np.array(numbers or [0.0]) * (1000 if is_austin else 1))
-    name = "samples" if scale == 1 else f"1/{scale} of a sample"
-    event = profile.add_event(Event("time", "ns", kind="clock") if is_austin else EVENT._replace(name=name))
-    place = StackTable(trace).places()
-    for owner, mine in rows.items():
-        pairs = np.array(mine, np.int64)
-        pairs = pairs[np.argsort(place[pairs[:, 0]], kind="stable")]
-        amount = amounts[pairs[:, 1]]
-        ts, end = spread(amount, 0, int(min(amount.sum(), 1 << 62)) if is_austin else 0)
-        process = profile.process(
-            owner[:2], owner.process or source.name, owner.pid if owner.pid >= 0 else None, 0, end
-        )
-        data = samples_of(trace.events, ts, pairs[:, 0], {event: amount})
-        thread = owner.thread or process.name
-        profile.add_thread(process, thread, owner.tid if owner.tid >= 0 else None, data, len(ts))
-    trace.report.note("times_made", len(numbers), where=source.path)
-    trace.report.note(
-        "bad_rows", n_bad, where=source.path, offset=bad_at, detail=f"{source.path}: lines without a stack"
-    )
+    text = text_of(source.data)
+    austin = AUSTIN.match(bytes(text.data[:HEAD]).decode("utf-8", "replace").lstrip())
+    unit = "samples" if austin is None else "bytes" if austin["mode"] == "memory" else "ns"
+    profile = StackProfile(trace, Input(source.name, "collapsed", "", "austin" if austin else ""))
+    names, stacks, pieces = _Names(text.data, profile), StackTable(trace), list[_Rows]()
+    n_bad, bad_at = 0, -1
+    for lines in text.lines():
+        is_bad = ~(lines.numbers >= (-np.inf if unit == "bytes" else 0)) | np.isinf(lines.numbers)
+        if np.any(is_bad):
+            bad_at = text.offset(int(lines.offsets[is_bad][0])) if bad_at < 0 else bad_at
+            n_bad += int(np.count_nonzero(is_bad))
+            lines.numbers[is_bad] = np.nan
+        pieces.append(_rows(lines, names, stacks))
+    stacks.publish()
+    rows = _Rows(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
+    amounts, scale = whole_amounts(rows.number * (NS_OF_US if unit == "ns" else 1))
+    known, step = as_samples(NAMES.get(unit, "samples" if scale == 1 else f"1/{scale} of a sample"), unit, amounts)
+    event = profile.add_event(known)
+    place = stacks.places()
+    owned: dict[Owner, list[Array]] = {}
+    for key, mine in sorted(rows_by_key(rows.owner).items(), key=lambda item: int(item[1][0])):
+        owned.setdefault(names.owner((key >> 32) - 1, (key & (1 << 32) - 1) - 1), []).append(mine)
+    for owner, parts in owned.items():
+        mine = np.sort(np.concatenate(parts))
+        mine = mine[np.argsort(place[rows.stack[mine]], kind="stable")]
+        amount = amounts[mine]
+        ts, end = spread(amount, unit, 0)
+        pid = owner.pid if owner.pid >= 0 else None
+        process = profile.process(owner[:2], owner.process or source.name, pid, 0, end)
+        data = samples_of(trace.events, ts, rows.stack[mine], {event: amount // step})
+        profile.add_thread(process, owner.thread or process.name, owner.tid if owner.tid >= 0 else None, data, len(ts))
+    report, path = trace.report, source.path
+    report.note("times_made", len(rows.number), where=path)
+    report.note("bad_rows", n_bad, where=path, offset=bad_at, detail=f"{path}: lines without a stack")
+    freed = int(np.count_nonzero(rows.number < 0))
+    report.note("members_not_read", freed, where=f"{path} freed", detail="memory that was given back")

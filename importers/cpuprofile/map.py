@@ -72,7 +72,7 @@ def _amounts(profile: StackProfile, nodes: Nodes, sampled: Array) -> tuple[Threa
     stack = nodes.stack[:-1]
     order = np.argsort(StackTable(profile.trace).places()[stack], kind="stable")
     amounts = {event: amount[order] for event, amount in amounts.items()}
-    ts, end = spread(next(iter(amounts.values())), 0)
+    ts, end = spread(next(iter(amounts.values())), "samples", 0)
     profile.trace.report.note("times_made", len(ts), where=profile.path)
     return samples_of(profile.trace.events, ts, stack[order], amounts), end
 
@@ -85,15 +85,19 @@ def _samples(
     us = stamps if len(stamps) else _us(said.get("startTime")) + np.cumsum(deltas)
     n = min(len(us), len(samples))
     report.note("bad_rows", len(samples) - n, where=path, detail="samples without a time")
-    report.note("times_sorted", int(np.count_nonzero(us[1:n] < us[: n - 1])), where=path)
-    order = np.argsort(us[:n], kind="stable")
-    ts = np.clip(us[:n][order], -MOST, MOST) * NS_OF_US + profile.offset_ns
+    n_falling = int(np.count_nonzero(us[1:n] < us[: n - 1]))
+    report.note("times_sorted", n_falling, where=path)
+    samples, us = samples[:n], us[:n]
+    if n_falling:
+        order = np.argsort(us, kind="stable")
+        samples, us = samples[order], us[order]
+    ts = np.clip(us, -MOST, MOST) * NS_OF_US + profile.offset_ns
     interval = int(np.median(np.diff(ts))) if n > 1 else 0
     last = _us(said.get("endTime")) * NS_OF_US if not len(stamps) else 0
     end = max(last + profile.offset_ns, int(ts[-1]) + 1 if n else 0)
     event = profile.add_event(Event("samples", "samples", interval))
     nodes.add_stacks(profile)
-    stack = nodes.of_samples(samples[:n])[order]
+    stack = nodes.of_samples(samples)
     return samples_of(profile.trace.events, ts, stack, {event: np.ones(n, np.int64)}), end
 
 

@@ -8,9 +8,11 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.files.json_text import JsonText, Range
+from traceferry.importers.cpuprofile._ticks import stacks_in_turn
 from traceferry.model import Array, rows_by_key
 from traceferry.model.categories import NATIVE, OTHER, RUNTIME
 from traceferry.model.tables import index_of
+from traceferry.native.texts import TextTable, joined
 from traceferry.timeline.stack_profiles import Place, StackProfile
 from traceferry.timeline.stacks import StackTable
 
@@ -48,25 +50,24 @@ class Nodes:
         """Whether some node has the member."""
         return bool(np.any(self._begins[:, member] >= 0))
 
-    def _texts(self, member: int) -> tuple[list[bytes], Array]:
-        """Returns (the texts of a member; int64: the nodes that have it)."""
+    def _texts(self, member: int) -> tuple[Array, Array, Array]:
+        """Returns, int64, (where the texts of a member begin; end; the nodes that have it)."""
         rows = np.flatnonzero(self._begins[:, member] >= 0)
-        places = zip(self._begins[rows, member].tolist(), self._ends[rows, member].tolist(), strict=True)
-        return [bytes(self._text.data[begin:end]) for begin, end in places], rows
+        return self._begins[rows, member], self._ends[rows, member], rows
 
-    def _joined(self, texts: list[bytes]) -> JsonText:
-        return JsonText(memoryview(b"[" + b",".join(texts) + b"]"), self._text.path)
+    def _joined(self, begins: Array, ends: Array) -> JsonText:
+        """Returns texts as a list."""
+        return JsonText(joined(self._text.data, begins, ends, b"[,]").data, self._text.path)
 
     def rows_of(self, ids: Array) -> Array:
         """Returns int64: the nodes of these numbers, -1 is none."""
-        place = index_of(self._ids, ids)
-        return np.where(place >= 0, np.append(self._rows, -1)[place], -1)
+        return np.append(self._rows, -1)[index_of(self._ids, ids)]
 
     def _linked(self, ids: Array) -> Array:
         """Returns int64: the node above each one, -1 is none; the first that claims it."""
-        texts, owners = self._texts(CHILDREN)
-        joined = self._joined(texts)
-        children, ends = joined.lists(joined.root())
+        *texts, owners = self._texts(CHILDREN)
+        listed = self._joined(*texts)
+        children, ends = listed.lists(listed.root())
         below = np.append(self.rows_of(children), np.arange(len(ids)))
         above = np.append(np.repeat(owners, np.diff(ends, prepend=0)), self.rows_of(self.column(PARENT, -1)))
         is_said = (above >= 0) | (np.arange(len(above)) < len(children))
@@ -78,12 +79,13 @@ class Nodes:
 
     def _functions(self) -> tuple[list[Place], Array]:
         """Returns (the functions, each once; int64: the function of each node)."""
-        texts, rows = self._texts(CALL_FRAME)
-        numbers = {text: nth for nth, text in enumerate(dict.fromkeys(texts))}
-        parsed = self._joined([*numbers])
+        *texts, rows = self._texts(CALL_FRAME)
+        table = TextTable(self._text.data)
+        numbers = table.intern(*texts)
+        parsed = self._joined(table.begin, table.end)
         found = [_place_of(one if isinstance(one, dict) else {}) for one in parsed.parsed(parsed.root())]
         place = np.full(len(self), len(found))
-        place[rows] = [numbers[text] for text in texts]
+        place[rows] = numbers
         return [*found, _place_of({})], place
 
     def _parents_first(self) -> Array:
@@ -99,16 +101,21 @@ class Nodes:
 
     def _ticks(self) -> tuple[Array, Array, Array]:
         """Returns, int64, of the lines that were seen: (the node; the line; how often)."""
-        texts, owners = self._texts(TICKS)
-        within = [text[1:-1].strip() if text.startswith(b"[") else b"" for text in texts]
-        has_any = np.array([bool(text) for text in within], bool)
-        joined = self._joined([text for text in within if text])
-        numbers, begins, _ = joined.rows(joined.root(), "line", "ticks")
-        sizes = np.array([len(text) + 1 for text in within if text], np.int64)
-        nth = np.searchsorted(np.cumsum(sizes), begins[:, 0] - 1, side="right")
+        begins, ends, owners = self._texts(TICKS)
+        # The objects in the lists, as one list.
+        octets = np.frombuffer(self._text.data, np.uint8)
+        is_list = octets[begins] == ord("[")
+        begins, ends, owners = begins[is_list] + 1, ends[is_list] - 1, owners[is_list]
+        while np.any(is_blank := (begins < ends) & (octets[begins] <= ord(" "))):
+            begins = begins + is_blank
+        has_any = begins < ends
+        begins, ends, owners = begins[has_any], ends[has_any], owners[has_any]
+        listed = self._joined(begins, ends)
+        numbers, at, _ = listed.rows(listed.root(), "line", "ticks")
+        nth = np.searchsorted(np.cumsum(ends - begins + 1), at[:, 0] - 1, side="right")
         line, n_ticks = (np.maximum(whole(column), 0) for column in numbers.T)
-        is_known = (begins[:, 0] >= 0) & (line > 0)
-        return owners[has_any][nth[is_known]], line[is_known], n_ticks[is_known]
+        is_known = (at[:, 0] >= 0) & (line > 0)
+        return owners[nth[is_known]], line[is_known], n_ticks[is_known]
 
     def add_stacks(self, profile: StackProfile) -> None:
         """Adds the stacks of nodes and ticks to the trace."""
@@ -127,30 +134,15 @@ class Nodes:
     def _frames(self, profile: StackProfile, place: Array, line: Array) -> Array:
         """Returns int32: the frames of functions at lines, 0: where they begin."""
         keys, nth = np.unique(place << 32 | np.minimum(line, (1 << 31) - 1), return_inverse=True)
-        rows = list[int]()
-        for key in keys.tolist():
-            of, at = self._places[key >> 32], key & (1 << 32) - 1
-            rows.append(profile.frames.row(of._replace(line=at, column=0) if at else of))
-        return np.array(rows, np.int32)[nth]
+        return profile.frames.at_lines(self._places, keys >> 32, keys & (1 << 32) - 1)[nth]
 
     def of_samples(self, ids: Array) -> Array:
         """Returns int32: the stack of each sample. The lines of a node's samples are those of its ticks, in turn: the
         file does not tell which sample had which."""
         row = self.rows_of(ids)
         self.n_bad += int(np.count_nonzero(row < 0))
-        by_node = np.argsort(row, kind="stable")
-        node = row[by_node]
-        nth = _places_in_groups(node)
-        # Where the samples of each tick end among those of its node, as one number for both.
-        sums = np.append(0, np.cumsum(np.minimum(self._n_ticks, len(ids))))
-        first = np.arange(len(sums) - 1) - _places_in_groups(self._tick_node)
-        size = len(ids) + 1
-        ends = self._tick_node * size + np.minimum(sums[1:] - sums[first], len(ids))
-        tick = np.searchsorted(ends, node * size + nth, side="right")
-        has_tick = np.append(self._tick_node, -2)[tick] == node
-        found = self.stack[row]
-        found[by_node[has_tick]] = self._tick_stack[tick[has_tick]]
-        return found
+        first = np.searchsorted(self._tick_node, np.arange(len(self) + 1))
+        return stacks_in_turn(row, self.stack[:-1], first, self._n_ticks, self._tick_stack)
 
 
 def _place_of(said: dict[str, Any]) -> Place:
@@ -160,13 +152,6 @@ def _place_of(said: dict[str, Any]) -> Place:
     category = CATEGORIES.get(name, "WebAssembly" if path.startswith("wasm:") else "JavaScript" if path else RUNTIME)
     category = RUNTIME if path.startswith("node:") else category
     return Place(name or "(anonymous)", path, line + 1, column + 1, line + 1, column + 1, category)
-
-
-def _places_in_groups(values: Array) -> Array:
-    """Returns int64: how many equal ones stand before each of these, where equal ones stand together."""
-    nth = np.arange(len(values))
-    begins = np.append(True, values[1:] != values[:-1])[: len(values)]
-    return nth - np.maximum.accumulate(np.where(begins, nth, 0))
 
 
 def whole(values: Array, default: int = 0) -> Array:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from traceferry.files.json_text import BYTE_ORDER_MARK, is_json, is_page, members_seen
 
 PACKET_TAG = 0x0A
+OF_TEXT = bytes([9, 10, 13, *range(32, 256)])
+MOST_TEXT = 256
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_VARINT = 10
 # Fields of TracePacket are numbered so far; test events from 900 to 1000 and 268435455.
@@ -89,7 +91,10 @@ def field_at(data: memoryview, at: int) -> Field:
 
 
 def is_perfetto_trace(head: memoryview) -> bool:
-    """Whether the first packet that is not empty consists of fields that packets have, as far as the head goes."""
+    """Whether the first packet that is not empty consists of fields that packets have, as far as the head goes. Text
+    that begins with an empty line does not: packets have bytes that no text has."""
+    if not bytes(head[:MOST_TEXT]).translate(None, OF_TEXT):
+        return False
     at = 0
     while bytes(head[at : at + 2]) == bytes((PACKET_TAG, 0)):
         at += 2

@@ -23,13 +23,20 @@ from traceferry.model.tables import index_of
 from traceferry.native.nodes import NodeTable
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of
-from traceferry.timeline.stack_profiles import MOST, Place, StackProfile, samples_of, spread
+from traceferry.timeline.stack_profiles import MOST, Place, StackProfile, as_samples, samples_of, spread
 from traceferry.timeline.stacks import StackTable
 
-# unit of pprof: (unit of an event, how many of these it is).
+# Units as writers of pprof's files call them, without an s at the end (internal/measurement of pprof): (unit of an
+# event, how many of these it is).
 UNITS = {
-    "count": ("count", 1), "nanoseconds": ("ns", 1), "microseconds": ("ns", 10**3), "milliseconds": ("ns", 10**6),
-    "seconds": ("ns", 10**9), "bytes": ("bytes", 1), "kilobytes": ("bytes", 1024), "megabytes": ("bytes", 1 << 20),
+    **dict.fromkeys(("count", "sample", "object", ""), ("count", 1)),
+    **dict.fromkeys(("nanosecond", "ns"), ("ns", 1)),
+    **dict.fromkeys(("microsecond", "us", "\u00b5s", "\u03bcs", "usec"), ("ns", 10**3)),
+    **dict.fromkeys(("millisecond", "ms", "msec"), ("ns", 10**6)),
+    **dict.fromkeys(("second", "s", "sec"), ("ns", 10**9)),
+    **dict.fromkeys(("byte", "b"), ("bytes", 1)), **dict.fromkeys(("kilobyte", "kbyte", "kb"), ("bytes", 1 << 10)),
+    **dict.fromkeys(("megabyte", "mbyte", "mb"), ("bytes", 1 << 20)),
+    **dict.fromkeys(("gigabyte", "gbyte", "gb"), ("bytes", 1 << 30)),
 }  # fmt: skip
 PROCESS, PID = ("process", "process_name", "comm"), ("pid", "process id", "process_id")
 THREAD, TID = ("thread", "thread name", "thread_name"), ("tid", "thread id", "thread_id", "os_thread_id")
@@ -105,18 +112,18 @@ class _Mapping:
         for key, value in (("comment", "\n".join(held.comments)), ("doc_url", held.text(held.number(layout.DOC_URL)))):
             if value:
                 trace.attributes.setdefault(key, value)
-        order, rows = self._events()
         self._name_locations()
         length = min(max(held.number(layout.DURATION_NS), 0), 1 << 60)
         samples = self._samples()
+        order, rows, steps = self._events(samples)
         place = StackTable(trace).places()
         for owner, (stack, table) in samples.items():
             in_order = np.argsort(place[stack], kind="stable")
             stack, table = stack[in_order], table[in_order]
             amounts: dict[int, Array] = {}
-            for nth, row in zip(order, rows, strict=True):
-                amounts[row] = amounts.get(row, 0) + table[:, nth]
-            ts, end = spread(table[:, order[0]], start, length)
+            for nth, row, step in zip(order, rows, steps, strict=True):
+                amounts[row] = amounts.get(row, 0) + table[:, nth] // step
+            ts, end = spread(table[:, order[0]], _unit_of(held.types[order[0]][1])[0], start, length)
             name = owner.process or self._program()
             process = self.profile.process(owner[:2], name, owner.pid if owner.pid >= 0 else None, start, end)
             data = samples_of(trace.events, ts, stack, amounts)
@@ -141,20 +148,27 @@ class _Mapping:
 
     # ------------------------------------------------------------ what is counted
 
-    def _events(self) -> tuple[list[int], list[int]]:
-        """Returns the sample types, the main one first, and the event of each. The main one is what pprof shows, or
-        how often that was, where this is counted, too."""
+    def _events(self, samples: dict[Owner, tuple[Array, Array]]) -> tuple[list[int], list[int], list[int]]:
+        """Returns the sample types, the main one first, the event of each, and what its amounts are divided by. The
+        main one is what pprof shows, or how often that was, where this is counted, too."""
         held = self.held
-        units = [UNITS.get(unit, (unit or "count", 1)) for _, unit in held.types]
+        units = [_unit_of(unit) for _, unit in held.types]
         wanted = held.text(held.number(layout.DEFAULT_TYPE))
         default = next((nth for nth, (name, _) in enumerate(held.types) if wanted and name == wanted), len(units) - 1)
         main = default - 1 if default > 0 and units[default][0] != "count" == units[default - 1][0] else default
-        is_timed = UNITS.get(held.period_type[1], ("", 0))[0] == "ns"
-        period = min(max(held.number(layout.PERIOD), 0), MOST)
+        unit, scale = _unit_of(held.period_type[1])
+        is_timed = unit == "ns"
+        period = min(max(held.number(layout.PERIOD), 0), MOST // scale) * scale
         order = [main, *(nth for nth in range(len(units)) if nth != main)]
         row_of: dict[int, int] = {}
+        steps = [1] * len(order)
         for nth in order:
             (name, _), (unit, _) = held.types[nth], units[nth]
+            if nth == main and unit != "count":
+                amounts = np.concatenate([values[:, nth] for _, values in samples.values()] or [np.empty(0, np.int64)])
+                event, steps[0] = as_samples(name, unit, amounts)
+                row_of[nth] = self.profile.add_event(event)
+                continue
             leader = row_of.get(nth - 1, -1) if unit != "count" and nth and units[nth - 1][0] == "count" else -1
             leader = leader if leader < 0 or self.trace.events[leader].leader < 0 else -1
             event = Event(name or "samples", "samples" if nth == main and unit == "count" else unit, leader=leader)
@@ -162,12 +176,12 @@ class _Mapping:
             if nth == main and is_timed:
                 event = event._replace(interval_ns=period)
             row_of[nth] = self.profile.add_event(event)
-        return order, [row_of[nth] for nth in order]
+        return order, [row_of[nth] for nth in order], steps
 
     def _samples(self) -> dict[Owner, tuple[Array, Array]]:
         """Returns the samples of each owner: stacks, int32, and values, int64, in the units of the events."""
         held = self.held
-        scale = np.array([UNITS.get(unit, ("", 1))[1] for _, unit in held.types])
+        scale = np.array([_unit_of(unit)[1] for _, unit in held.types])
         stacks = StackTable(self.trace)
         located = self._frames_by_location()
         owners = _Owners(self._owner)
@@ -289,6 +303,12 @@ class _Mapping:
                     code_id=intern(of.build_id) if of.build_id else -1,
                 )
         return self._libs[mapping]
+
+
+def _unit_of(unit: str) -> tuple[str, int]:
+    """Returns (the unit of an event, how many of these it is)."""
+    name = unit.strip().lower()
+    return UNITS.get(name) or UNITS.get(name.removesuffix("s")) or (unit, 1)
 
 
 def _hex(text: str) -> str:

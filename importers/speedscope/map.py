@@ -18,8 +18,16 @@ from traceferry.files.source import Source
 from traceferry.model import LEAVE, Array, Event, Input, Table, ThreadData, TraceBuilder
 from traceferry.timeline.balance import Balancer, Raw
 from traceferry.timeline.paths import path_samples
-from traceferry.timeline.stack_profiles import UNTIMED_NS, Place, StackProfile, number_of, samples_of, whole_amounts
-from traceferry.timeline.stacks import StackTable, intern_stacks
+from traceferry.timeline.stack_profiles import (
+    UNTIMED_NS,
+    Place,
+    StackProfile,
+    as_samples,
+    number_of,
+    samples_of,
+    whole_amounts,
+)
+from traceferry.timeline.stacks import StackTable, intern_paths
 
 NS_OF = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
 # py-spy's names of profiles.
@@ -116,9 +124,10 @@ class _Mapping:
             # Equal samples behind each other may be one.
             times = np.rint(amount / max(usual, 1)).astype(np.int64)
             are_joined = usual > 0 and bool(np.all(np.abs(times * usual - amount) <= usual // 50 + 1))
-            event, amount = (Event("samples", "samples", usual), times) if are_joined else (Event("time", "ns"), amount)
+            event, step = (Event("samples", "samples", usual), 1) if are_joined else as_samples("time", "ns", amount)
+            amount = times if are_joined else amount // step
         elif unit == "bytes":
-            event = Event("bytes", "bytes")
+            event, _ = as_samples("bytes", "bytes", amount)
         else:
             event = Event("samples" if parts == 1 else f"1/{parts} of a sample", "samples")
         row = self.profile.add_event(event)
@@ -135,8 +144,9 @@ class _Mapping:
         self.n_bad += int(np.count_nonzero(~is_known))
         stops = np.append(0, np.cumsum(is_known))[np.append(0, ends[:n])]
         frames = self.frames[flat[is_known][: stops[-1]]]
-        # The innermost first, as tables take them: all the other way round.
-        stack = intern_stacks(self.trace, np.ascontiguousarray(frames[::-1]), np.diff(stops)[::-1])[::-1]
+        table = StackTable(self.trace)
+        stack = intern_paths(table, frames, np.diff(stops))
+        table.publish()
         amount = np.maximum(_reals(weights[:n]), 0)
         return _Rows(start + np.append(0, np.cumsum(amount))[:-1], stack, amount)
 

@@ -1,0 +1,109 @@
+"""Kernels of profiles of stacks: against a few lines of Python."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.importers.collapsed._lines import split_lines
+from traceferry.importers.cpuprofile._ticks import stacks_in_turn
+from traceferry.native.texts import TextTable, joined
+
+TEXTS = st.lists(st.binary(max_size=20) | st.sampled_from([b"main", b"work", b"a" * 16, b"a" * 17]), max_size=600)
+
+
+def places(texts: list[bytes]) -> tuple[bytes, np.ndarray, np.ndarray]:
+    sizes = np.array([len(text) for text in texts], np.int64)
+    ends = np.cumsum(sizes)
+    return b"".join(texts), ends - sizes, ends
+
+
+@given(TEXTS, TEXTS)
+def test_texts_are_numbered_once(first: list[bytes], second: list[bytes]) -> None:
+    data, begins, ends = places(first + second)
+    table = TextTable(data)
+    n = len(first)
+    found = [*table.intern(begins[:n], ends[:n]).tolist(), *table.intern(begins[n:], ends[n:]).tolist()]
+    numbers = {text: nth for nth, text in enumerate(dict.fromkeys(first + second))}
+    assert found == [numbers[text] for text in first + second]
+    held = [data[begin:end] for begin, end in zip(table.begin.tolist(), table.end.tolist(), strict=True)]
+    assert (held, len(table)) == ([*numbers], len(numbers))
+
+
+@given(TEXTS)
+def test_texts_put_together(texts: list[bytes]) -> None:
+    data, begins, ends = places(texts)
+    assert joined(data, begins, ends, b"[,]").tobytes() == b"[" + b",".join(texts) + b"]"
+
+
+def expected(text: bytes) -> list[tuple[int, bytes, list[bytes]]]:
+    """Returns where each line begins, its number, and its names."""
+    found, at = [], 0
+    for line in text.split(b"\n"):
+        begin, at = at, at + len(line) + 1
+        line = line.strip()
+        if not line or line.startswith((b"#", b"//")):
+            continue
+        *path, number = re.split(rb"[ \t\r\v\f](?=[^ \t\r\v\f]*$)", line)
+        names = re.sub(rb"^[; \t\r\v\f]+|[; \t\r\v\f]+$", b"", path[0] if path else b"")
+        found.append((begin, number.partition(b",")[0], names.split(b";") if names else []))
+    return found
+
+
+LINES = st.lists(
+    st.sampled_from([b"a", b"b c", b";", b" ", b"\t", b"12", b"1.5", b"\n", b"\r\n", b"#", b"//", b",3", b"\0"])
+)
+
+
+@given(LINES.map(b"".join), st.integers(1, 40))
+def test_lines_are_split(text: bytes, most: int) -> None:
+    at, found = 0, []
+    while at >= 0:
+        at, line, numbers, names = split_lines(text, at, most)
+        texts = [text[begin:end] for begin, end in names.tolist()]
+        first = 0
+        for (begin, number, end_of_number, end), value in zip(line.tolist(), numbers.tolist(), strict=True):
+            said = text[number:end_of_number]
+            assert value == (float(said) if re.fullmatch(rb"\d{1,15}", said) else -1)
+            found.append((begin, said, texts[first:end]))
+            first = end
+        assert first == len(texts)
+    assert found == expected(text)
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=3), min_size=1, max_size=5), st.data())
+def test_lines_of_ticks_are_used_up_in_turn(ticks: list[list[int]], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(-1, len(ticks) - 1), max_size=30))
+    first = np.cumsum([0, *(len(each) for each in ticks)])
+    flat = [n for each in ticks for n in each]
+    left = [
+        [100 + int(begin) + nth for nth, n in enumerate(each) for _ in range(n)]
+        for begin, each in zip(first, ticks, strict=False)
+    ]
+    wanted = [-1 if row < 0 else left[row].pop(0) if left[row] else row for row in rows]
+    found = stacks_in_turn(
+        np.array(rows, np.int64), np.arange(len(ticks), dtype=np.int32), first, np.array(flat, np.int64),
+        np.arange(100, 100 + len(flat), dtype=np.int32),
+    )  # fmt: skip
+    assert found.tolist() == wanted
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    one = np.array([0], np.int64)
+    with pytest.raises(ValueError, match="outside"):
+        TextTable(b"ab").intern(one, one + 3)
+    with pytest.raises(ValueError, match="outside"):
+        joined(b"ab", one + 2, one, b"[,]")
+    with pytest.raises(ValueError, match="marks"):
+        joined(b"ab", one, one, b"[")
+    with pytest.raises(ValueError, match="outside"):
+        split_lines(b"a 1", -1, 10)
+    empty = np.empty(0, np.int32)
+    with pytest.raises(ValueError, match="no such node"):
+        stacks_in_turn(one, empty, one, np.empty(0, np.int64), empty)
+    with pytest.raises(ValueError, match="order"):
+        stacks_in_turn(one, np.zeros(2, np.int32), np.array([0, 2, 1]), one, np.zeros(1, np.int32))
