@@ -42,6 +42,7 @@ EVENTS: dict[str, tuple[tuple[str, str], ...]] = {
     "my:thing_end": (("int a", "i"),),
 }  # fmt: skip
 NAMES = list(EVENTS)
+UNCOMPARED = ("cpu", "__syscall_nr", "syscall")
 
 
 class Recorded:
@@ -78,7 +79,7 @@ def markers(trace: Trace, tid: int = A) -> list[tuple[Any, ...]]:
     found = []
     for _, thread in trace.threads:
         for kind, table in thread.load(trace).markers.items() if thread.tid == tid else ():
-            columns = [table[field.key].tolist() for field in kind.fields if field.key not in ("cpu", "__syscall_nr")]
+            columns = [table[field.key].tolist() for field in kind.fields if field.key not in UNCOMPARED]
             times = (table["ts"] - START).tolist(), table["dur"].tolist()
             found += [(kind.name, *row) for row in zip(*times, *columns, strict=True)]
     return sorted(found, key=lambda row: row[1])
@@ -103,6 +104,26 @@ def test_a_system_call_with_the_fields_of_both(order: str) -> None:
     loaded = thread.load(trace).trace
     assert loaded.func_name(int(loaded.frames["func"][loaded.stacks["frame"][stack]])) == "libx.so+0xa"
     assert incomplete(trace) == []
+
+
+# Numbers of futex: asm/unistd_64.h, asm/unistd_32.h, asm-generic/unistd.h, arm's.
+@pytest.mark.parametrize(
+    ("arch", "number", "name"),
+    [("x86_64", 202, "futex"), ("aarch64", 98, "futex"), ("riscv64", 98, "futex"), ("i686", 240, "futex"),
+     ("armv7l", 240, "futex"), ("ppc64le", 221, "futex"), ("s390x", 238, "futex"), ("x86_64", 9999, "system call 9999"),
+     ("vax", 202, "system call 202"), ("", 202, "system call 202"), ("x86_64", -1, "system call -1")],
+)  # fmt: skip
+def test_system_calls_have_names(arch: str, number: int, name: str) -> None:
+    recorded = Recorded().at(10, "raw_syscalls:sys_enter", id=number)
+    recorded.at(20, "raw_syscalls:sys_exit", id=number, ret=0).data.feature(ARCH=arch)
+    recorded.at(30, "raw_syscalls:sys_enter", id=number)
+    trace = recorded.read()
+    thread = next(thread for _, thread in trace.threads if thread.tid == A)
+    loaded = thread.load(trace).markers.items()
+    shown = {kind.name: (kind.label, table["syscall"].tolist()) for kind, table in loaded}
+    assert shown == {
+        "raw_syscalls": ("{syscall}, ret={ret}", [name]), "raw_syscalls (no end)": ("{syscall}", [name]),
+    }  # fmt: skip
 
 
 def test_halves() -> None:

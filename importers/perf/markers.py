@@ -12,6 +12,7 @@ from traceferry.importers.perf.accesses import access_columns, access_fields, ha
 from traceferry.importers.perf.pairs import ALONE, OPEN, Interval, Intervals
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.scheduling import TOLD
+from traceferry.importers.perf.syscalls import has_number, names_of
 from traceferry.importers.perf.tracepoints import Field
 from traceferry.importers.perf.weights import unique_name
 from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table
@@ -79,7 +80,7 @@ def _intervals(
     told = tuple(MarkerField(key, key.removeprefix("_"), _format(field)) for field, key in more.items())
     shown = [field for field in begun if field.key not in UNSHOWN]
     text = f"{label(shown[: 3 - bool(told)])}, {label(told[:1])}".strip(", ")
-    group_by = ("id",) if of.name == "raw_syscalls" else ()
+    group_by = (SYSCALL.key,) if has_number(of.begin) else ()
     for name, doc, rows in (
         (of.name, "Between two events that perf recorded", mine[partner[mine] >= 0]),
         (f"{of.name} (no end)", "It had begun when its thread or the recording ended", mine[partner[mine] == OPEN]),
@@ -110,6 +111,8 @@ def _category(event: Event) -> str:
 def label(fields: Sequence[MarkerField]) -> str:
     if any(field.key == "level" for field in fields):
         return "{operation} {level} at {addr}"
+    if SYSCALL in fields:
+        return f"{{{SYSCALL.key}}}"
     shown = [field.key for field in fields if field.key != "cpu"][:3]
     return ", ".join(f"{key.removeprefix('_')}={{{key}}}" for key in shown)
 
@@ -119,9 +122,11 @@ def _fields(event: Event) -> tuple[MarkerField, ...]:
     if event.tracepoint is None:
         address = MarkerField("period", "Period", "integer"), MarkerField("addr", "Address", "hex")
         return (*address, *access_fields(event), cpu)
-    return (*(MarkerField(_key(f), f.name, _format(f)) for f in event.tracepoint.fields), cpu)
+    named = (SYSCALL,) if has_number(event) else ()
+    return (*named, *(MarkerField(_key(f), f.name, _format(f)) for f in event.tracepoint.fields), cpu)
 
 
+SYSCALL = MarkerField("syscall", "System call", "text")
 # The number of a system call, which is in the name of its type.
 UNSHOWN = frozenset({"cpu", "__syscall_nr", "nr"})
 RESERVED = frozenset({"ts", "dur", "stack", "flow", "cpu", "type"})
@@ -140,4 +145,7 @@ def _format(field: Field) -> FieldFormat:
 
 def _decoded(recording: Recording, event: Event, rows: Array) -> dict[str, Any]:
     assert event.tracepoint is not None
-    return {_key(field): recording.field(field, rows) for field in event.tracepoint.fields}
+    columns: dict[str, Any] = {_key(field): recording.field(field, rows) for field in event.tracepoint.fields}
+    if has_number(event):
+        columns[SYSCALL.key] = names_of(recording.features.arch, columns["id"])
+    return columns
