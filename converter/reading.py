@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -155,3 +155,17 @@ class Reading(Protocol):
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""
+
+
+class OneByOne(NamedTuple):
+    """Files that are gone through when they are mapped, each alone. to_trace: adds one, and raises FormatError for what
+    is none of the format."""
+
+    sources: Sequence[Source]
+    to_trace: Callable[[Source, TraceBuilder, ImportContext], None]
+    companions: Sequence[Companion] = ()
+    counter: None = None
+
+    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
+        for source in self.sources:
+            self.to_trace(source, trace, context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import ref
@@ -166,6 +167,12 @@ class JsonText:
             return JsonRows(*rows_in(self.data, of.begin, [f'"{key}"'.encode() for key in keys]))
         except JsonError as problem:
             raise self._error(problem.message, problem.offset) from None
+
+    def described(self, offset: int) -> Iterator[str]:
+        """Yields the members of the outermost object from `offset` on, with offset and size."""
+        for name, at in self.members(self.root()).items():
+            if at.begin >= offset:
+                yield f"{at.begin:#010x} size={at.end - at.begin} {name}"
 
     def _parsed_leniently(self, begin: int, text: str) -> Any:
         try:

@@ -69,6 +69,8 @@ class Frames:
 
     def at_lines(self, places: Sequence[Place], nth: Array, lines: Array) -> Array:
         """Returns int32: the frames of functions at lines, 0 is what the place says. nth: which of the places."""
+        if not len(nth):
+            return np.empty(0, np.int32)
         rows = dict[int, tuple[int, int, int]]()
         for one in nth.tolist():
             if one not in rows:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from traceferry.files.known_texts import known_text
 from traceferry.files.source import Source
-from traceferry.importers.collapsed.layout import described, sniffed
+from traceferry.importers.collapsed.layout import check, described, sniffed
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import ImportContext, OneByOne
 
 
 def sniff(head: memoryview) -> bool:
@@ -17,27 +16,17 @@ def sniff(head: memoryview) -> bool:
     return sniffed(head) and not known_text(head)[0]
 
 
-class Reading(NamedTuple):
-    """Texts that are not gone through yet."""
-
-    sources: Sequence[Source]
-    companions: Sequence[Companion] = ()
-    counter: None = None
-
-    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
-        from traceferry.importers.collapsed.map import to_trace
-
-        for source in self.sources:
-            to_trace(source, trace)
-
-
-def read(sources: Sequence[Source]) -> Reading:
+def read(sources: Sequence[Source]) -> OneByOne:
     """Raises FormatError for other text."""
-    from traceferry.importers.collapsed.layout import check
-
     for source in sources:
         check(source)
-    return Reading(sources)
+    return OneByOne(sources, _to_trace)
+
+
+def _to_trace(source: Source, trace: TraceBuilder, context: ImportContext) -> None:
+    from traceferry.importers.collapsed.map import to_trace
+
+    to_trace(source, trace)
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

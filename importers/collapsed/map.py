@@ -180,7 +180,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     names, stacks, pieces = _Names(text.data, profile), StackTable(trace), list[_Rows]()
     n_bad, bad_at = 0, -1
     for lines in text.lines():
-        is_bad = ~(lines.numbers >= (-np.inf if unit == "bytes" else 0)) | np.isinf(lines.numbers)
+        is_bad = ~np.isfinite(lines.numbers)
         if np.any(is_bad):
             bad_at = text.offset(int(lines.offsets[is_bad][0])) if bad_at < 0 else bad_at
             n_bad += int(np.count_nonzero(is_bad))
@@ -207,5 +207,8 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     report, path = trace.report, source.path
     report.note("times_made", len(rows.number), where=path)
     report.note("bad_rows", n_bad, where=path, offset=bad_at, detail=f"{path}: lines without a stack")
-    freed = int(np.count_nonzero(rows.number < 0))
-    report.note("members_not_read", freed, where=f"{path} freed", detail="memory that was given back")
+    n_below = int(np.count_nonzero(rows.number < 0))
+    if unit == "bytes":
+        report.note("members_not_read", n_below, where=f"{path} freed", detail="memory that was given back")
+    else:
+        report.note("below_zero", n_below, where=path, detail=f"{path}: lines")

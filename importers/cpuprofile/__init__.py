@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from traceferry.files.json_text import JsonText, is_json, members_seen
 from traceferry.files.source import Source
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import ImportContext, OneByOne
 
 NODES, HEAD, CALL_FRAME = "nodes", "head", "callFrame"
 BESIDE = {"samples", "timeDeltas", "timestamps", "startTime", "endTime"}
@@ -26,28 +25,16 @@ def sniff(head: memoryview) -> bool:
     return HEAD in members and CALL_FRAME in members_seen(head, seen[HEAD])[0]
 
 
-class Reading(NamedTuple):
-    """Profiles whose outermost object is parsed when they are mapped."""
-
-    sources: Sequence[Source]
-    companions: Sequence[Companion] = ()
-    counter: None = None
-
-    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
-        """Raises FormatError for what is no such profile."""
-        from traceferry.importers.cpuprofile.map import to_trace
-
-        for source in self.sources:
-            to_trace(source, trace)
+def read(sources: Sequence[Source]) -> OneByOne:
+    return OneByOne(sources, _to_trace)
 
 
-def read(sources: Sequence[Source]) -> Reading:
-    return Reading(sources)
+def _to_trace(source: Source, trace: TraceBuilder, context: ImportContext) -> None:
+    from traceferry.importers.cpuprofile.map import to_trace
+
+    to_trace(source, trace)
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """Yields the members of the outermost object from `offset` on, with offset and size."""
-    text = JsonText(source.data, source.path)
-    for name, at in text.members(text.root()).items():
-        if at.begin >= offset:
-            yield f"{at.begin:#010x} size={at.end - at.begin} {name}"
+    return JsonText(source.data, source.path).described(offset)

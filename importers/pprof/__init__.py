@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from traceferry.files.source import Source
 from traceferry.importers.pprof.layout import is_old, is_profile
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import ImportContext, OneByOne
 
 
 def sniff(head: memoryview) -> bool:
@@ -16,23 +15,14 @@ def sniff(head: memoryview) -> bool:
     return is_profile(head) or is_old(head)
 
 
-class Reading(NamedTuple):
-    """Profiles that are not gone through yet."""
-
-    sources: Sequence[Source]
-    companions: Sequence[Companion] = ()
-    counter: None = None
-
-    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
-        """Raises FormatError for what is no profile."""
-        from traceferry.importers.pprof.map import to_trace
-
-        for source in self.sources:
-            to_trace(source, trace, context)
+def read(sources: Sequence[Source]) -> OneByOne:
+    return OneByOne(sources, _to_trace)
 
 
-def read(sources: Sequence[Source]) -> Reading:
-    return Reading(sources)
+def _to_trace(source: Source, trace: TraceBuilder, context: ImportContext) -> None:
+    from traceferry.importers.pprof.map import to_trace
+
+    to_trace(source, trace, context)
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

@@ -102,7 +102,7 @@ class _Mapping:
         self.find = partial(Libraries, trace, context, source)
         self.libraries: Libraries | None = None
         self.lost: dict[str, int] = defaultdict(int)
-        self.n_bad = 0
+        self.n_bad = self.n_below = 0
         self._frames: dict[int, list[int]] = {}
         self._libs: dict[int, int] = {}
 
@@ -139,6 +139,7 @@ class _Mapping:
         report, path = self.trace.report, self.source.path
         if self.libraries is not None:
             self.libraries.note_problems()
+        report.note("below_zero", self.n_below, where=path, detail=f"{path}: samples")
         report.note("times_made", len(self.held.samples[0]), where=path)
         report.note("bad_rows", self.n_bad + self.held.unknown, where=path, detail=f"{path}: samples or their parts")
         for what, n in self.lost.items():
@@ -187,8 +188,8 @@ class _Mapping:
         owners = _Owners(self._owner)
         parts: list[tuple[Array, Array, Array]] = []
         for piece in held.pieces():
-            is_outside = np.any((piece.values < 0) | (piece.values > MOST), axis=1)
-            self.n_bad += int(np.count_nonzero(piece.are_bad | is_outside))
+            self.n_below += int(np.count_nonzero(np.any(piece.values < 0, axis=1)))
+            self.n_bad += int(np.count_nonzero(piece.are_bad | np.any(piece.values > MOST, axis=1)))
             values = np.clip(piece.values, 0, MOST // scale) * scale
             stack = intern_stacks(stacks, self._rows_of(piece.locations), piece.ends, *located)
             parts.append((stack, values, owners.of(piece)))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from traceferry.files.json_text import JsonText, is_json, members_seen
 from traceferry.files.source import Source
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import ImportContext, OneByOne
 
 SCHEMA = b"speedscope"
 SEEN = 200
@@ -27,28 +26,16 @@ def _has_profile(head: memoryview, seen: dict[str, int]) -> bool:
     return bool({"profiles", "profile"} & set(seen)) and "frames" in members_seen(head, seen["shared"])[0]
 
 
-class Reading(NamedTuple):
-    """Files whose outermost object is parsed when it is mapped."""
-
-    sources: Sequence[Source]
-    companions: Sequence[Companion] = ()
-    counter: None = None
-
-    def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
-        """Raises FormatError for what is no such file."""
-        from traceferry.importers.speedscope.map import to_trace
-
-        for source in self.sources:
-            to_trace(source, trace)
+def read(sources: Sequence[Source]) -> OneByOne:
+    return OneByOne(sources, _to_trace)
 
 
-def read(sources: Sequence[Source]) -> Reading:
-    return Reading(sources)
+def _to_trace(source: Source, trace: TraceBuilder, context: ImportContext) -> None:
+    from traceferry.importers.speedscope.map import to_trace
+
+    to_trace(source, trace)
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """Yields the members of the outermost object from `offset` on, with offset and size."""
-    text = JsonText(source.data, source.path)
-    for name, at in text.members(text.root()).items():
-        if at.begin >= offset:
-            yield f"{at.begin:#010x} size={at.end - at.begin} {name}"
+    return JsonText(source.data, source.path).described(offset)

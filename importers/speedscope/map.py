@@ -148,6 +148,8 @@ class _Mapping:
         stack = intern_paths(table, frames, np.diff(stops))
         table.publish()
         amount = np.maximum(_reals(weights[:n]), 0)
+        n_below, path = int(np.count_nonzero(weights[:n] < 0)), self.trace.inputs[-1].path
+        self.trace.report.note("below_zero", n_below, where=path, detail=f"{path}: samples")
         return _Rows(start + np.append(0, np.cumsum(amount))[:-1], stack, amount)
 
     def _calls(self, members: dict[str, Range], start: float, end: float, scale: float) -> Table:
