@@ -63,6 +63,26 @@ def test_a_program_that_is_one_function(amounts: tuple[float, ...]) -> None:
     assert said(base, drawn(rng, *amounts, n=5)).startswith(("no significant change", "identical"))
 
 
+def test_what_grew_is_named_not_what_is_large() -> None:
+    """A function of 5 % has twice as much; the other one, which is nearly all there is, has as much as before."""
+    rng = np.random.default_rng(7)
+    base, new = drawn(rng, 20000, 1000, n=5), drawn(rng, 20000, 2000, n=5)
+    assert said(base, new).startswith("slower: ")
+    assert said(base, new).endswith("nearly all of it in f1")
+    assert said(base, drawn(rng, 22000, 2000, n=5)).endswith(")")
+
+
+def test_a_function_that_differs_in_all_runs_is_told_of_where_the_machine_may_have_done_it() -> None:
+    base = [run_with({"f0": 2000 + n, "f1": 100 + n}) for n in range(4)]
+    new = [run_with({"f0": 2001 + n, "f1": 203 + n}) for n in range(3)]
+    disturbed = run_with({"f0": 2600, "f1": 260})
+    assert re.fullmatch(
+        r"cannot tell: f1 \+\S+ \(\+\S+%, \S+ to \S+\); or the machine: --normalise none takes it to be the same",
+        said(base, [*new, disturbed]),
+    )
+    assert said(base, base[::-1]).startswith("no significant change")
+
+
 def test_a_gate_that_failed() -> None:
     rng = np.random.default_rng(7)
     base, new = drawn(rng, 2000, n=5), drawn(rng, 2600, n=5)

@@ -13,8 +13,10 @@ from traceferry.analysis.compare.gate import Outcome
 
 # Rows that are named.
 MOST_NAMED = 3
-# The part of the whole from which on a row is nearly all of it.
+# The part of all differences from which on a row is nearly all of them.
 NEARLY_ALL = 0.9
+# The part of the whole from which on a difference is worth to be told of.
+NOTICEABLE = 0.01
 # Which table names functions: the first that there is.
 NAMING = ("self", "total", "allocated_bytes", "calls")
 WORDS = {
@@ -25,7 +27,8 @@ WORDS = {
 
 def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
     """Returns "failed" if a gate did; "identical" where all amounts are the same, run by run; "unknown" where a side
-    has one run; else "slower", "faster", "changed" or "same", by what is significant of times."""
+    has one run, or functions differ in all runs that may do so because the machine does; else "slower", "faster",
+    "changed" or "same", by what is significant of times."""
     if any(outcome.status == "failed" for outcome in outcomes):
         return "failed"
     if is_identical(comparison):
@@ -35,7 +38,7 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
         return "changed" if {"slower", "faster"} <= words else "slower" if "slower" in words else "faster"
     if words or comparison.tiers_changed:
         return "changed"
-    return "unknown" if min(comparison.n_runs) < 2 else "same"
+    return "unknown" if min(comparison.n_runs) < 2 or _may_have_changed(comparison) else "same"
 
 
 def is_identical(comparison: Comparison) -> bool:
@@ -60,6 +63,10 @@ def _headline(comparison: Comparison, outcomes: Sequence[Outcome]) -> str:
         return f"{word}: {', '.join(outcome.gate.text for outcome in outcomes if outcome.status == 'failed')}"
     if verdict == "identical":
         return f"{word}: both sides have the same calls, samples, times and sizes"
+    if verdict == "unknown" and min(comparison.n_runs) > 1:
+        table, rows = _first_table(comparison), _may_have_changed(comparison)
+        named = ", ".join(_said(row, table, comparison) for row in rows[:MOST_NAMED]) if table is not None else ""
+        return f"{word}: {named}; or the machine: --normalise none takes it to be the same"
     if verdict == "unknown":
         sides = "each side" if max(comparison.n_runs) == 1 else "one side"
         largest = _largest(comparison)
@@ -84,11 +91,31 @@ def _changed(comparison: Comparison) -> list[str]:
     changed = next((table for table in tables if table.changed), None)
     if changed is not None:
         return [*found, *(_said(row, changed, comparison) for row in changed.changed[:MOST_NAMED])]
-    # Nothing else tells of the machine: as recorded, what is nearly the whole changed as the whole did.
-    nearly_all = [
-        row for table in tables[:1] for row in table.rows if (comparison.share_of(table, row) or 0) >= NEARLY_ALL
-    ]
+    # Nothing else tells of the machine: as recorded, the whole changed by what one function did.
+    rows = tables[0].rows if tables else ()
+    all_of_them = sum(abs(row.difference) for row in rows)
+    nearly_all = [row for row in rows if all_of_them and abs(row.difference) >= NEARLY_ALL * all_of_them]
     return [*found, *(f"nearly all of it in {row.shown}" for row in nearly_all)]
+
+
+def _first_table(comparison: Comparison) -> Compared | None:
+    return min(comparison.tables, key=_rank, default=None)
+
+
+def _may_have_changed(comparison: Comparison) -> list[Row]:
+    """Returns the rows of the first table in which all runs of one side have more than all of the other, where too few
+    other functions tell whether the machine did that; the largest differences first."""
+    table, n_base = _first_table(comparison), comparison.n_runs[0]
+    if table is None or min(comparison.n_runs) < 2 or table.whole is None:
+        return []
+    least = NOTICEABLE * max(table.whole)
+    found = [row for row in table.rows if row.is_level_open and abs(row.difference) >= least and _is_apart(row, n_base)]
+    return sorted(found, key=lambda row: (-abs(row.difference), str(row.key)))
+
+
+def _is_apart(row: Row, n_base: int) -> bool:
+    base, new = row.amounts[:n_base], row.amounts[n_base:]
+    return max(base) < min(new) or max(new) < min(base)
 
 
 def _largest(comparison: Comparison) -> list[str]:
