@@ -19,7 +19,7 @@ from support import load_checked
 from traceferry.apps import cli
 from traceferry.common.errors import FormatError
 from traceferry.files import source as source_module
-from traceferry.files.decompress import DEFAULT_LIMIT, FREE, Limit
+from traceferry.files.decompress import DEFAULT_LIMIT, FREE, PIECE, Limit, decompress_stream
 from traceferry.files.source import Source, open_source
 from traceferry.importers.perf import decode
 
@@ -63,6 +63,33 @@ def test_zstd_frames_and_what_is_skipped_between_them(opened: Callable[..., Sour
             source = opened(packed)
             assert bytes(source.data) == DATA
             assert (source.damage, source.limited) == ("", "")
+
+
+def flushed(size: int) -> bytes:
+    """A frame that has no end, as perf writes."""
+    compressor = zstandard.ZstdCompressor(level=1).compressobj()
+    return compressor.compress(DATA[:size]) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+
+# What is taken out of a frame at once does not end where a block does.
+SIZES = [PIECE - 8, PIECE, PIECE + 8, 2 * PIECE + 50_000]
+
+
+@pytest.mark.parametrize("n_pieces", [1, 3])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_stream_without_an_end_is_whole(size: int, n_pieces: int) -> None:
+    packed, found = flushed(size), bytearray()
+    step = -(-len(packed) // n_pieces)
+    outcome = decompress_stream((packed[at : at + step] for at in range(0, len(packed), step)), found, 1 << 30)
+    assert bytes(found) == DATA[:size]
+    assert (outcome.damage, outcome.limited) == ("", "")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_cut_frame_gives_its_whole_blocks(size: int, opened: Callable[..., Source]) -> None:
+    source = opened(flushed(size))
+    assert bytes(source.data) == DATA[:size]
+    assert source.damage == "the compressed data ends too early"
 
 
 def test_gzip_members(opened: Callable[..., Source]) -> None:

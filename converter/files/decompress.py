@@ -19,6 +19,8 @@ FRAME_HEADER_SIZE = 18
 RLE_BLOCK = 1
 GIVEN = 1 << 20
 PIECE = 1 << 17
+# So much of a stream becomes 64 MB at most: a block of 128 kB takes 4 bytes or more.
+FEW = 1 << 11
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ def decompress(raw: bytes | mmap.mmap, into: bytearray, at_most: int) -> Outcome
 
 
 def decompress_stream(pieces: Iterable[bytes], into: bytearray, at_most: int) -> Outcome:
-    """Decompresses a zstd stream that comes in pieces, of which none is empty. It may end anywhere."""
-    return _collect(_unzstd(_Pieces(pieces)), into, at_most)
+    """Decompresses a zstd stream that comes in pieces. It may end anywhere."""
+    return _collect(_unzstd_pieces(pieces), into, at_most)
 
 
 def _collect(found: Iterable[memoryview], into: bytearray, at_most: int) -> Outcome:
@@ -106,7 +108,7 @@ def _gunzipped(view: memoryview) -> Iterator[memoryview]:
 
 def _unzstd_file(view: memoryview) -> Iterator[memoryview]:
     end, is_whole = _end_of_frames(view)
-    yield from _unzstd(view[:end])
+    yield from _unzstd(view[:end]) if is_whole else _unzstd_pieces([view[:end]])
     if not is_whole:
         raise _DamageError("ends too early")
     _check_rest(view, end)
@@ -125,14 +127,18 @@ def _unzstd(source: Any) -> Iterator[memoryview]:
         raise _DamageError(f"is damaged: {error}") from None
 
 
-class _Pieces:
-    """A file for zstandard, which takes more bytes than it asked for."""
+def _unzstd_pieces(pieces: Iterable[Buffer]) -> Iterator[memoryview]:
+    """A reader of zstandard, as above, stops where the input ends: of a frame that has no end, as perf writes them, it
+    would leave out what its own buffer did not fit in."""
+    import zstandard
 
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = iter(pieces)
-
-    def read(self, _size: int) -> bytes:
-        return next(self._pieces, b"")
+    stream = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
+    for piece in pieces:
+        for at in range(0, len(piece), FEW):
+            try:
+                yield memoryview(stream.decompress(piece[at : at + FEW]))
+            except zstandard.ZstdError as error:
+                raise _DamageError(f"is damaged: {error}") from None
 
 
 def _end_of_frames(view: memoryview) -> tuple[int, bool]:
