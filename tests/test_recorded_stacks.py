@@ -84,6 +84,10 @@ def test_calls_of_pyinstrument_last_as_long_as_it_says() -> None:
     calls = thread.load(trace).calls
     assert (int(calls["ts"][-1]) - int(calls["ts"][0])) / 1e9 == pytest.approx(0.529464, abs=1e-6)
     assert int((calls["flags"] & LEAVE != 0).sum()) * 2 == len(calls)
+    # Its tree has [self] where a function runs itself, which is no call.
+    assert {trace.func_name(int(trace.frames["func"][frame])) for frame in set(calls["frame"].tolist())} == {
+        "<module>", "main", "start", "wait", "lock.acquire", "work", "fib", "dumps", "sleep",
+    }  # fmt: skip
 
 
 @for_each("name", {name: name for name in SAID})

@@ -31,6 +31,8 @@ LANGUAGES |= dict.fromkeys(
     (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".go", ".rs", ".s", ".swift", ".zig", ".m"), NATIVE
 )
 TIER_COLOR = "green"
+# What CPython calls modules that are compiled into it.
+FROZEN = "<frozen "
 
 
 class Place(NamedTuple):
@@ -109,7 +111,8 @@ class Frames:
         """Returns the source, -1 is none, and its language."""
         if path not in self._sources:
             row = self._trace.sources.intern(path=self._trace.strings.intern(path)) if path else -1
-            self._sources[path] = row, LANGUAGES.get(PurePosixPath(path).suffix.lower(), OTHER)
+            language = "Python" if path.startswith(FROZEN) else LANGUAGES.get(PurePosixPath(path).suffix.lower(), OTHER)
+            self._sources[path] = row, language
         return self._sources[path]
 
     def _category(self, name: str) -> int:

@@ -39,6 +39,8 @@ KINDS = ("sampled", "evented")
 # What may be long is not parsed with the rest.
 COLUMNS = ("samples", "weights", "events")
 NOWHERE = Range(0, 0)
+# What pyinstrument calls the part of a function that is in none that it calls: no function.
+SELF = "[self]"
 OPENED, CLOSED = ord("O"), ord("C")
 
 
@@ -70,7 +72,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         text_of(text.parsed(members[key])) if key in members else "" for key in ("version", "exporter", "name")
     )
     mapping = _Mapping(text, StackProfile(trace, Input(source.name, "speedscope", version, exporter)))
-    mapping.add_frames(text.parsed(frames))
+    mapping.add_frames(text.parsed(frames), SELF if exporter.startswith("pyinstrument") else None)
     for nth, one in enumerate(known):
         mapping.add(one, name or source.name, nth)
     trace.report.note("bad_rows", mapping.n_bad, where=f"{source.path} rows", detail="samples or events")
@@ -82,13 +84,14 @@ class _Mapping:
         self.frames = np.empty(0, np.int32)
         self.n_bad = 0
 
-    def add_frames(self, frames: list[Any]) -> None:
+    def add_frames(self, frames: list[Any], none: str | None) -> None:
+        """none: the name of what is no function."""
         rows = []
         for held in frames:
             one = held if isinstance(held, dict) else {"name": held}
             line, column = (_whole(one.get(name)) for name in ("line", "col"))
             place = Place(text_of(one.get("name")) or "[unknown]", text_of(one.get("file")), line, column)
-            rows.append(self.profile.frames.row(place))
+            rows.append(-1 if place.name == none else self.profile.frames.row(place))
         self.frames = np.array(rows, np.int32)
 
     def add(self, members: dict[str, Range], title: str, nth: int) -> None:
@@ -142,6 +145,7 @@ class _Mapping:
         n = min(len(ends), len(weights))
         is_known = (flat >= 0) & (flat < len(self.frames))
         self.n_bad += int(np.count_nonzero(~is_known))
+        is_known[is_known] = self.frames[flat[is_known]] >= 0
         stops = np.append(0, np.cumsum(is_known))[np.append(0, ends[:n])]
         frames = self.frames[flat[is_known][: stops[-1]]]
         table = StackTable(self.trace)
@@ -161,6 +165,7 @@ class _Mapping:
             (frame >= 0) & (frame < len(self.frames)) & (begins[:, 2] >= 0) & ((kind == OPENED) | (kind == CLOSED))
         )
         self.n_bad += int(np.count_nonzero(~is_known))
+        is_known[is_known] = self.frames[frame[is_known].astype(np.int32)] >= 0
         at, frame, kind = _reals(values[is_known, 0]), frame[is_known].astype(np.int32), kind[is_known]
         order = np.argsort(at, kind="stable")
         at, frame, kind = at[order], frame[order], kind[order]
