@@ -453,6 +453,18 @@ def test_a_profile_of_sizes_alone_is_counted_in_bytes(tmp_path: Path) -> None:
     assert (only(trace), trace.events[0].name) == ({"f": 3072}, "space (bytes)")
 
 
+EMPTY: dict[str, Any] = {
+    "pprof": stacks.Pprof().data(), "collapsed": "main;a 0\nmain;b 0\n",
+    "cpuprofile": stacks.cpuprofile() | {"samples": [], "timeDeltas": [], "nodes": stacks.cpuprofile()["nodes"][:1]},
+    "speedscope": stacks.speedscope() | {"profiles": [stacks.evented()["profiles"][0] | {"events": []}]},
+}  # fmt: skip
+
+
+@for_each("content", EMPTY)
+def test_what_holds_nothing_is_no_good_recording(content: Any, tmp_path: Path) -> None:
+    assert "no_samples" in kinds(loaded(tmp_path, content))
+
+
 # ---------------------------------------------------------------- shared parts
 
 

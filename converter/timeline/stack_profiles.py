@@ -133,6 +133,7 @@ class StackProfile:
         self.processes: dict[object, Process] = {}
         trace.inputs.append(of._replace(path=encodable(of.path), producer=encodable(of.producer)))
         self._pids = {process.pid for process in trace.processes}
+        self._is_empty = True
 
     def add_event(self, event: Event) -> int:
         """Returns the row of an event: of one that the trace has, that one's."""
@@ -157,6 +158,7 @@ class StackProfile:
 
     def add_thread(self, process: Process, name: str, tid: int | None, data: ThreadData, n_rows: int) -> Thread:
         """Adds a thread over its process's lifetime: with the number if it is given and free."""
+        self._is_empty &= not any(map(len, (data.samples, data.calls, *data.other_samples.values())))
         taken = {thread.tid for thread in process.threads}
         is_free = tid is not None and 0 <= tid <= MOST and tid not in taken
         number = tid if tid is not None and is_free else max({process.pid - 1, *taken} - {MOST}) + 1
@@ -165,6 +167,10 @@ class StackProfile:
         )
         process.threads.append(thread)
         return thread
+
+    def note_empty(self) -> None:
+        """Reports, at the end, where no thread has anything."""
+        self.trace.report.note("no_samples", int(self._is_empty), where=self.path)
 
 
 def samples_of(events: Sequence[Event], ts: Array, stack: Array, amounts: Mapping[int, Array]) -> ThreadData:

@@ -204,6 +204,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         process = profile.process(owner[:2], owner.process or source.name, pid, 0, end)
         data = samples_of(trace.events, ts, rows.stack[mine], {event: amount // step})
         profile.add_thread(process, owner.thread or process.name, owner.tid if owner.tid >= 0 else None, data, len(ts))
+    profile.note_empty()
     report, path = trace.report, source.path
     report.note("times_made", len(rows.number), where=path)
     report.note("bad_rows", n_bad, where=path, offset=bad_at, detail=f"{path}: lines without a stack")

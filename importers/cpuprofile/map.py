@@ -53,6 +53,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     ts = next((table["ts"] for table in (data.samples, *data.other_samples.values()) if len(table)), NO_NUMBERS)
     process = profile.process(0, source.name, None, int(ts[0]) if len(ts) else end, end)
     profile.add_thread(process, _text(said.get("title")) or "V8", None, data, len(ts))
+    profile.note_empty()
     trace.report.note("bad_rows", nodes.n_bad, where=f"{source.path} nodes", detail="nodes or samples")
 
 

@@ -136,6 +136,7 @@ class _Mapping:
         return first.rpartition("/")[2] or self.source.name
 
     def _note(self) -> None:
+        self.profile.note_empty()
         report, path = self.trace.report, self.source.path
         if self.libraries is not None:
             self.libraries.note_problems()

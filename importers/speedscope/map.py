@@ -75,6 +75,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     mapping.add_frames(text.parsed(frames), SELF if exporter.startswith("pyinstrument") else None)
     for nth, one in enumerate(known):
         mapping.add(one, name or source.name, nth)
+    mapping.profile.note_empty()
     trace.report.note("bad_rows", mapping.n_bad, where=f"{source.path} rows", detail="samples or events")
 
 
