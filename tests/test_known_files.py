@@ -32,6 +32,9 @@ FILES = {
     "x.nettrace": (b"Nettrace" + bytes(9), "a trace of .NET's EventPipe: dotnet-trace convert"),
     "x.sqlite": (b"SQLite format 3\0" + bytes(9), "an SQLite database"),
     "page.html": (b"<!DOCTYPE html>\n<title>x</title>", "a page for a browser: traceferry view opens it"),
+    "viztracer.html": (
+        b'<!DOCTYPE html>\n<script>\nr.match(/^<script class="trace-data" type="application\\/text">$/)</script>',
+        "a page for a browser: traceferry view opens it"),
     "x.dmp": (b"MDMP" + bytes(20), "a crash dump of Windows or Breakpad"),
     "x.sym": (b"MODULE Linux x86_64 0 app\n", "a file of symbols, as Breakpad writes it"),
     "x.exe": (b"MZ" + bytes(20), "a program or library of Windows"),

@@ -42,8 +42,9 @@ SYSTRACE = re.compile(
 )
 # `strace -f -ttt`: `12 1700000052.25 close(3) = 0`.
 STRACE = re.compile(rb"(?:\[pid +\d+\] |\d+ +)?\d{9,10}\.\d{3,9} (?:\w+\(|<\.\.\. |[-+]{3} )")
-# What systrace embeds in a page that draws it, which comes before it.
-PAGE_DATA = re.compile(rb"class=.trace-data")
+# What systrace embeds in a page that draws it, which comes before it. The code of the page, which those of VizTracer
+# have, too, has the tag with an escape.
+PAGE_DATA = re.compile(rb"class=.trace-data[^>\\]*>")
 # Members of Chrome's traces, and of Perfetto's description of a set of traces.
 MEMBERS = {"traceEvents", "perfetto_manifest"}
 PHASE, FIRST_OBJECT = b'"ph"', 1 << 16
