@@ -34,6 +34,8 @@ from builders.perf_data import (
     MONOTONIC_RAW,
     NAMESPACES,
     RAW,
+    SCHEDSTAT_CPU,
+    SCHEDSTAT_DOMAIN,
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
@@ -223,6 +225,11 @@ def built() -> Iterator[tuple[str, PerfData]]:
                 waits.sample(PID, prev, START + ts, CODE, [CODE], event=1, fields=fields)
             waits.sample(PID, 8, START + 60, LIB, event=2, fields={"pid": PID}).lost(2, ts=START + 82)
             yield f"waits-{tag}", waits.switch(PID, 8, START + 71, out=True).switch(PID, PID, START + 72, out=False)
+            recent = PerfData(order, mode, start=START).event(sample_type=EVERYTHING, freq=997, flags=FLAGS)
+            recent.feature(E_MACHINE=struct.pack(order + "II", 62, 0), CLN_SIZE=struct.pack(order + "I", 64))
+            recent.bpf_metadata("perf_trace", ("version", "7.1")).lost_samples(3, filtered=True).lost_samples(4)
+            with_lib(recent).raw_record(SCHEDSTAT_CPU, 0, bytes(120)).raw_record(SCHEDSTAT_DOMAIN, 0, bytes(400))
+            yield "recent", recent.sample(PID, PID, START + 30, LIB, [LIB])
             raw = PerfData(order, mode, start=START).event(clockid=MONOTONIC_RAW)
             yield f"clock-{tag}", story(raw.feature(CLOCK_DATA=(MONOTONIC, 10**18, START)))
             packed = story(PerfData(order, mode, start=START).event().begin_compressed()).end_compressed([50, 131])

@@ -11,12 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders.perf_data import CGROUP, DUMMY, HARDWARE, NAMESPACES, RAW, SOFTWARE, PerfData
-from support import data_of
+from builders.perf_data import (
+    CGROUP,
+    DUMMY,
+    HARDWARE,
+    NAMESPACES,
+    RAW,
+    SCHEDSTAT_CPU,
+    SCHEDSTAT_DOMAIN,
+    SOFTWARE,
+    PerfData,
+)
+from support import data_of, load_checked
 from test_perf_map import LIB, PID, START, path_text, read, recorded, reported
 
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.info.text import as_text
+from traceferry.files.source import open_source
+from traceferry.importers.perf import dump
 from traceferry.importers.perf.accesses import source_of
 from traceferry.model import Trace
 
@@ -233,24 +245,39 @@ def test_why_there_are_no_samples() -> None:
     assert why(dummy).startswith("its event is dummy")
     assert why(recorded()) == "cpu-clock did not occur, or nothing ran, while it was recorded"
     assert why(recorded().raw_record(76, 0, bytes(32))).startswith("perf stat record writes counts")
-    assert why(recorded().raw_record(85, 0, bytes(32))).startswith("perf sched stats record")
-    assert why(recorded(sample_type="IP|TID|TIME|RAW").raw_record(9, 2, bytes(8))) == "none of its samples can be read"
+    for kind in (SCHEDSTAT_CPU, SCHEDSTAT_DOMAIN):
+        assert why(recorded().raw_record(kind, 0, bytes(32))).startswith("perf sched stats record writes statistics")
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(1, "Intel PT"), (4, "Arm SPE"), (99, "type 99"), (None, "of an unknown kind")]
-)
-def test_hardware_traces_are_named(kind: int | None, name: str) -> None:
-    data = recorded()
-    if kind is not None:
-        data.raw_record(70, 0, struct.pack("<II", kind, 0))
-    data.auxtrace(bytes(24)).auxtrace(bytes(8)).sample(PID, PID, START, LIB)
-    (issue,) = (issue for issue in read(data).report if issue.kind == "traces_not_decoded")
-    assert (issue.count, issue.detail) == (2, f"{name} (AUXTRACE): 32 bytes")
+# ---------------------------------------------------------------- what perf of 2026 writes
 
 
-def test_metadata_of_bpf_programs_are_attributes() -> None:
-    entry = b"version".ljust(64, b"\0") + b"3".ljust(256, b"\0")
-    data = recorded().raw_record(84, 0, b"off_cpu".ljust(16, b"\0") + struct.pack("<Q", 1) + entry)
+@pytest.mark.parametrize("order", "<>", ids=["little", "big"])
+def test_what_programs_of_bpf_say_of_themselves(order: str) -> None:
+    data = recorded(order).bpf_metadata("perf_trace", ("version", "7.1"), ("commit", "0123abcd"))
     trace = read(data.sample(PID, PID, START, LIB))
-    assert trace.attributes["bpf off_cpu version"] == "3"
+    assert trace.attributes["bpf perf_trace version"] == "7.1"
+    assert trace.attributes["bpf perf_trace commit"] == "0123abcd"
+    assert reported(trace) == {}
+
+
+def test_statistics_beside_samples_are_named() -> None:
+    """u64 timestamp; u32 cpu; u16 version; the numbers of one line of /proc/schedstat"""
+    data = recorded().raw_record(SCHEDSTAT_CPU, 0, bytes(120)).raw_record(SCHEDSTAT_CPU, 0, bytes(120))
+    data.raw_record(SCHEDSTAT_DOMAIN, 0, bytes(400)).sample(PID, PID, START, LIB)
+    (issue,) = (issue for issue in read(data).report if issue.kind == "records_not_read")
+    named = [f"statistics of perf sched stats ({name})" for name in ("SCHEDSTAT_CPU", "SCHEDSTAT_DOMAIN")]
+    assert (issue.count, issue.detail) == (3, "; ".join(named))
+
+
+@pytest.mark.parametrize("mode", ["file", "pipe"])
+def test_features_that_say_nothing_of_samples(mode: str, tmp_path: Path) -> None:
+    """E_MACHINE: u32 e_machine, e_flags; CLN_SIZE: u32, the size of a line of the cache. In a pipe they are records."""
+    data = recorded(mode=mode).feature(E_MACHINE=struct.pack("<II", 62, 0), CLN_SIZE=struct.pack("<I", 64))
+    path = tmp_path / "perf.data"
+    path.write_bytes(data.feature(HOSTNAME="host").sample(PID, PID, START, LIB).bytes())
+    trace = load_checked(path)
+    assert reported(trace) == {}
+    assert trace.attributes["hostname"] == "host"
+    shown = "\n".join(dump(open_source(str(path)), 0))
+    assert all((name in shown) == (mode == "pipe") for name in ("E_MACHINE", "CLN_SIZE"))

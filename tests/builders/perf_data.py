@@ -34,6 +34,7 @@ LOST_SAMPLES, SWITCH, SWITCH_CPU_WIDE, NAMESPACES, KSYMBOL, BPF_EVENT, CGROUP, T
 CALLCHAIN_DEFERRED = 22
 HEADER_ATTR, HEADER_EVENT_TYPE, HEADER_TRACING_DATA, HEADER_BUILD_ID, FINISHED_ROUND, ID_INDEX = range(64, 70)
 AUXTRACE_INFO, AUXTRACE, EVENT_UPDATE = 70, 71, 78
+BPF_METADATA, SCHEDSTAT_CPU, SCHEDSTAT_DOMAIN = 84, 85, 86
 HEADER_FEATURE, COMPRESSED, FINISHED_INIT, COMPRESSED2 = 80, 81, 82, 83
 
 # attr.branch_sample_type.
@@ -88,15 +89,15 @@ FEATURES = {
             "TRACING_DATA BUILD_ID HOSTNAME OSRELEASE VERSION ARCH NRCPUS CPUDESC CPUID TOTAL_MEM CMDLINE EVENT_DESC"
             " CPU_TOPOLOGY NUMA_TOPOLOGY BRANCH_STACK PMU_MAPPINGS GROUP_DESC AUXTRACE STAT CACHE SAMPLE_TIME"
             " MEM_TOPOLOGY CLOCKID DIR_FORMAT BPF_PROG_INFO BPF_BTF COMPRESSED CPU_PMU_CAPS CLOCK_DATA HYBRID_TOPOLOGY"
-            " PMU_CAPS"
+            " PMU_CAPS CPU_DOMAIN_INFO E_MACHINE CLN_SIZE"
         ),
         start=1,
     )
 }
 # Those of Android's simpleperf.
 FEATURES |= {"SIMPLEPERF_META_INFO": 129, "SIMPLEPERF_DEBUG_UNWIND": 130, "SIMPLEPERF_FILE2": 132}
-# What follows the last feature in a pipe.
-LAST_FEATURE = 32
+# What follows the last feature in a pipe: of a perf that knows them all.
+LAST_FEATURE = 35
 
 # The registers of x86-64 that perf records, in the order in which they stand in a sample.
 X86_64_REGS = 0xFF0FFF
@@ -585,6 +586,12 @@ class PerfData:
     def auxtrace(self, data: builtins.bytes) -> Self:
         """AUXTRACE: the data follows the record and is not counted in its size."""
         return self.raw_record(AUXTRACE, 0, self._pack("3Q4I", len(data), 0, 0, 0, 0, 0, 0)).append(data)
+
+    def bpf_metadata(self, program: str, *entries: tuple[str, str]) -> Self:
+        """BPF_METADATA: what a program of BPF says of itself. char prog_name[16]; u64 nr; char key[64], value[256]"""
+        payload = self._pack("16sQ", program.encode(), len(entries))
+        payload += b"".join(self._pack("64s256s", key.encode(), value.encode()) for key, value in entries)
+        return self.raw_record(BPF_METADATA, 0, payload)
 
     def begin_compressed(self) -> Self:
         """The records from here to `end_compressed` go into the file's one zstd stream."""
