@@ -106,6 +106,15 @@ def test_an_interrupt_is_no_waker() -> None:
     assert scheduling(recorded.switch(60, B, SLEEP, A).read(), A)[2:] == [("woken", 50, "S"), ("runs", 60)]
 
 
+@pytest.mark.parametrize("order", ["<", ">"], ids=["little", "big"])
+def test_a_waker_that_has_no_number_any_more(order: str) -> None:
+    """The last thread of a process, whose first one has called pthread_exit, wakes the parent after its own end."""
+    recorded = Recorded(order).switch(10, IDLE, 0, A).switch(20, A, SLEEP, B)
+    recorded.data.sample(PID, -1, START + 50, LIB, [LIB], event=2, fields={"pid": A, "common_pid": B})
+    recorded.switch(60, B, DEAD, A)
+    assert scheduling(recorded.read(), A)[2:] == [("woken", 50, "S", B), ("runs", 60)]
+
+
 def test_records_and_tracepoints_tell_of_one_switch() -> None:
     """The record comes a little later."""
     recorded = Recorded()

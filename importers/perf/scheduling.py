@@ -306,11 +306,17 @@ class Switching:
     # ------------------------------------------------------------ threads that wake others
 
     def wakers(self, rows: Array) -> Array:
-        """int64: the threads that these samples of wakes are of; -1 where an interrupt has woken."""
+        """int64: the threads that these samples of wakes are of; -1 where an interrupt has woken.
+
+        The last thread of a process wakes its parent when it has no number any more (kernel/exit.c: release_task); the
+        tracepoint still has it."""
         samples, data = self.recording.samples, np.frombuffer(self.recording.stream, np.uint8)
         waker = samples.tid[rows].astype(np.int64)
         has = np.flatnonzero((samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE))
-        flags = numbers_at(data, samples.raw_at[rows[has]] + COMMON_FLAGS_AT, "u1")
+        raw_at, gone = samples.raw_at[rows[has]], waker[has] < 0
+        order = ">" if self.recording.byte_order == "big" else "<"
+        waker[has[gone]] = self._names.here(numbers_at(data, raw_at[gone] + COMMON_PID_AT, order + "i4"))
+        flags = numbers_at(data, raw_at + COMMON_FLAGS_AT, "u1")
         waker[has[flags & IN_INTERRUPT != 0]] = -1
         return waker
 
