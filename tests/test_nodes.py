@@ -81,3 +81,8 @@ def test_samples_of_several_threads_add_up(threads: list[tuple[list[tuple[int, i
     found = totals.by_stack()[1].tolist()
     assert found == [expected[row] for row in range(len(found))]
     assert sum(expected[row] for row in range(len(found), 50)) == 0
+
+
+def test_places_among_numbers_without_gaps() -> None:
+    wanted = np.array([4, 5, 8, 9, -(1 << 63), (1 << 63) - 1, 7])
+    assert index_of(np.arange(5, 9), wanted).tolist() == [-1, 0, 3, -1, -1, -1, 2]

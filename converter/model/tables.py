@@ -145,6 +145,10 @@ def index_of(ordered: Array, wanted: Array) -> Array:
     if len(ordered) == 0:
         return np.full(len(wanted), -1)
     first, n_numbers = int(ordered[0]), int(ordered[-1]) - int(ordered[0]) + 1
+    if ordered.dtype.kind == wanted.dtype.kind == "i" and n_numbers == len(ordered):
+        # None is missing between them: the place is the distance, which wraps around to a large one before the first.
+        distance = wanted.astype(np.int64) - first
+        return np.where(distance.view(np.uint64) < np.uint64(n_numbers), distance, -1)
     if ordered.dtype.kind == wanted.dtype.kind == "i" and n_numbers <= MOST_SPARSE * len(ordered):
         # Numbers close to each other, as most are: looked up, which is several times as fast as a search.
         place = np.full(n_numbers + 1, -1)
