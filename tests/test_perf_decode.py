@@ -655,6 +655,20 @@ def test_damaged_compression(kind: int) -> None:
     assert kinds(found) == {"compression_damaged": 1}
 
 
+def test_a_stream_that_begins_in_another_file() -> None:
+    """perf record --switch-output -z flushes the stream at the end of a file, and goes on with it in the next."""
+    zstandard = pytest.importorskip("zstandard")
+    compressor, packed = zstandard.ZstdCompressor().compressobj(), []
+    for ts in (3, 4):
+        packed.append(compressor.compress(plain_sample("<", ts)))
+        packed[-1] += compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    first, second = (opened(file("<", record("<", 81, part) + plain_sample("<", 5))) for part in packed)
+    assert (first.samples.ts.tolist(), first.problems) == ([3, 5], [])
+    (problem,) = second.problems
+    assert second.samples.ts.tolist() == [5]
+    assert (problem.kind, problem.detail[:31]) == ("compression_damaged", "it continues another file's, as")
+
+
 def test_directories() -> None:
     """data and data.N: the latter hold records and nothing else."""
     main = file("<", plain_sample("<", 5, ip=1))

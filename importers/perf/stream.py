@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceferry.files.decompress import Limit, decompress_stream
+from traceferry.files.decompress import ZSTD_MAGIC, Limit, decompress_stream
 from traceferry.files.source import release
 from traceferry.importers.perf._records import RecordScanner
 from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
@@ -153,7 +153,10 @@ def _decompress_into(
 
     outcome = decompress_stream(given(), joined, at_most)
     if outcome.damage:
-        stream.problems.append(Problem("compression_damaged", 1, at, outcome.damage))
+        # perf begins one stream, whatever --switch-output makes of it.
+        is_continued = bytes(payloads[0][:4]) != ZSTD_MAGIC.to_bytes(4, "little")
+        damage = "it continues another file's, as of perf record --switch-output -z, whose first file alone can be read"
+        stream.problems.append(Problem("compression_damaged", 1, at, damage if is_continued else outcome.damage))
     if outcome.limited:
         stream.problems.append(Problem("decompress_limited", 1, at, outcome.limited))
 
