@@ -105,6 +105,21 @@ def save(
     """
     path = str(output)
     exporter = registry.exporter_named(format) if format else registry.exporter_for(path)
+    save_by(exporter, trace, path, progress=progress, without=without, max_size=max_size, jobs=jobs)
+
+
+@within_limits()
+def save_by(
+    exporter: registry.Exporter,
+    trace: Trace,
+    path: str,
+    *,
+    progress: Callable[[int], None] | None = None,
+    without: Collection[str] = (),
+    max_size: int | None = None,
+    jobs: int | None = None,
+) -> None:
+    """Writes a trace as `save` does, by an exporter that no name stands for."""
     write, progress = exporter.writer(without), progress or (lambda _: None)
     if max_size is not None:
         from traceferry.fitting import save_within

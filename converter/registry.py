@@ -206,12 +206,12 @@ def _perfetto_comparison() -> WriteComparison:
     return comparison.write_comparison
 
 
-def _html(without: Collection[str]) -> Write:
+def _html(without: Collection[str], is_served: bool = False) -> Write:
     from traceferry.exporters import html
 
     held = [exporter_named(name) for name in exporter_named("html").holds if name not in without]
     wanted = [html.Embeddable(one.name, one.default_suffix, one.viewer, one.writer()) for one in held]
-    return partial(html.write, wanted=wanted)
+    return partial(html.write, wanted=wanted, is_served=is_served)
 
 
 def _html_comparison() -> WriteComparison:
@@ -322,6 +322,11 @@ def exporter_named(name: str) -> Exporter:
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> UsageError:
     return UsageError(f"unknown {what} {name!r}{did_you_mean(name, known)}; known formats: {', '.join(known)}")
+
+
+def served_page() -> Exporter:
+    """Returns what writes a page that asks the server from which it comes for sources and instructions."""
+    return exporter_named("html")._replace(imported=partial(_html, is_served=True))
 
 
 def exporter_for(path: str) -> Exporter:

@@ -29,6 +29,7 @@ from streams import fdr
 from support import for_each
 
 import traceferry
+from traceferry.api import save_by
 from traceferry.apps.view.browser import has_display, leading_file, ssh_line
 from traceferry.apps.view.connections import Connections
 from traceferry.apps.view.conversion import Conversion, handed_over, viewer_of_file
@@ -120,9 +121,9 @@ def test_the_files_of_both_viewers_are_made_at_once(recording: Path, tmp_path: P
 
     def save(*arguments: Any, **options: Any) -> None:
         together.wait()
-        traceferry.save(*arguments, **options)
+        save_by(*arguments, **options)
 
-    monkeypatch.setattr("traceferry.apps.view.conversion.save", save)
+    monkeypatch.setattr("traceferry.apps.view.conversion.save_by", save)
     shown = Conversion("app", traceferry.load(recording), tmp_path)
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(shown.file_for, VIEWERS.values()))

@@ -1,16 +1,29 @@
-"""`view --in page` and `view x.html`: a page in the browser, without a server."""
+"""`view --in page`, a page whose server has more sources and the instructions, and `view x.html`, without a server."""
 
 from __future__ import annotations
 
-import time
+import json
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from builders.xray import Fdr
+from clients.view import View
+from conftest import REPO
+from jit_recordings import path_of
+from pages import browser, embedded_in
 from streams import NS, START
+from test_page import RECORDINGS
 
+import traceferry
 from traceferry.apps import cli
+from traceferry.exporters.html.recording import DETAILS, PageData
+
+RECORDING = "node24/jit-27512.dump"
+SAMPLED = REPO / "fixtures" / "jit/java17/perf.data.zst"
 
 
 @pytest.fixture
@@ -37,24 +50,6 @@ def log(folder: Path) -> Path:
     return path
 
 
-def test_a_recording_as_a_page(
-    tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is there until Ctrl-C, and then it is gone."""
-
-    def interrupt(_: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(time, "sleep", interrupt)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cli.main(["view", str(log(tmp_path)), "--in", "page"]) == 0
-    assert opened == ["<!doctype html>"]
-    address = capsys.readouterr().out.strip()
-    assert address.startswith("file:///")
-    assert address.endswith("/recording.html")
-    assert not Path(unquote(urlsplit(address).path)).exists()
-
-
 @pytest.mark.parametrize(("words", "n_opened"), [([], 1), (["--no-open"], 0)])
 def test_a_page_that_was_made_before(tmp_path: Path, opened: list[str], words: list[str], n_opened: int) -> None:
     page = tmp_path / "a b.html"
@@ -63,6 +58,109 @@ def test_a_page_that_was_made_before(tmp_path: Path, opened: list[str], words: l
     assert len(opened) == n_opened
 
 
-def test_a_page_is_not_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["view", str(log(tmp_path)), "--in", "page", "--watch"]) == 2
-    assert "--watch does not work with --in page" in capsys.readouterr().err
+def test_a_page_that_was_made_before_is_not_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "made.html"
+    assert cli.main(["convert", str(log(tmp_path)), "-o", str(page), "-q"]) == 0
+    assert cli.main(["view", str(page), "--watch"]) == 2
+    assert "--watch needs the recording" in capsys.readouterr().err
+
+
+def test_a_page_needs_no_copy_of_a_viewer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["view", str(log(tmp_path)), "--in", "page", "--viewer", str(tmp_path)]) == 2
+    assert "a page needs none" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- a page that is served
+
+
+def test_a_served_page_may_ask_its_server_and_one_from_disk_nobody(tmp_path: Path) -> None:
+    made = tmp_path / "made.html"
+    assert cli.main(["convert", str(path_of(RECORDING)), "-o", str(made), "-q"]) == 0
+    assert "connect-src" not in made.read_text()
+    assert embedded_in(made.read_text(), "code") is None
+    with View(path_of(RECORDING), "--in", "page", folder=tmp_path) as view:
+        answer = view.get(view.address)
+    text = answer.body.decode()
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert answer.headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert "connect-src 'self'; " in text
+    assert embedded_in(text, "firefox") == embedded_in(made.read_text(), "firefox")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as opened:
+        yield opened
+
+
+def rows_of(page: Any, tab: str) -> list[list[str]]:
+    page.wait_for_selector(f"#{tab} .source tbody tr")
+    found: list[list[str]] = page.eval_on_selector_all(
+        f"#{tab} tbody tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    return found
+
+
+def test_instructions_and_their_amounts_come_from_the_server(tmp_path: Path, chromium: Any) -> None:
+    """The amounts are those of the samples that end at each address."""
+    trace = traceferry.load(SAMPLED).opened()
+    at: Counter[tuple[str, int, int]] = Counter()
+    for _, thread in trace.threads:
+        for stack in thread.load(trace).samples["stack"].tolist():
+            frame = int(trace.stacks["frame"][stack]) if stack >= 0 else -1
+            symbol = int(trace.frames["symbol"][frame]) if frame >= 0 else -1
+            if symbol >= 0:
+                name, start = trace.strings[int(trace.symbols["name"][symbol])], int(trace.symbols["address"][symbol])
+                at[name, start, int(trace.frames["address"][frame])] += 1
+    asked: list[str] = []
+    with View(SAMPLED, "--in", "page", folder=tmp_path) as view:
+        page = chromium.new_context().new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{view.address}#tab=instructions&code=1")
+        page.wait_for_selector("html[data-ready]")
+        rows = rows_of(page, "instructions")
+        name = page.inner_text("#instructions .name")
+        page.context.close()
+    assert all(text for _, _, _, text in rows)
+    shown = {int(address, 16): int(own) for own, _, address, _ in rows if own}
+    # A function that was compiled twice has two codes of one name.
+    first = int(rows[0][2], 16)
+    assert shown == {address: n for (symbol, start, address), n in at.items() if (symbol, start) == (name, first)}
+    assert any(url.endswith("/asm/v1") for url in asked)
+    assert all(url.startswith((view.server, "data:", "blob:")) for url in asked)
+
+
+@pytest.mark.parametrize("name", ["xray", "mono", "jit"])
+def test_code_without_samples(name: str) -> None:
+    """Of calls, what is called; of what has no machine code, nothing."""
+    trace = RECORDINGS[name]().opened()
+    page = PageData.of(trace, lambda _: None, is_served=True)
+    code = page.code(DETAILS[0])
+    assert (len(code["codes"]) > 0) == (name == "xray")
+    assert len(code["of_func"]) == len(page.shaped(DETAILS[0])["funcs"]["name"]) - 1
+    assert all(-1 <= nth < len(code["codes"]) for nth in code["of_func"])
+
+
+def test_sources_that_are_not_in_the_recording_come_from_the_server(tmp_path: Path, chromium: Any) -> None:
+    """Where it has them; otherwise the page says why, and shows the lines that have anything."""
+    source = tmp_path / "src" / "app.py"
+    source.parent.mkdir()
+    source.write_text("first\nsecond\nthe seventh is further down\n\n\n\nseventh\n")
+    folded = tmp_path / "app.speedscope.json"
+    frames = [{"name": "work", "file": "/build/app.py", "line": 7}]
+    profile = {"type": "sampled", "name": "main", "unit": "none", "startValue": 0, "endValue": 2,
+               "samples": [[0], [0]], "weights": [1, 1]}  # fmt: skip
+    schema = "https://www.speedscope.app/file-format-schema.json"
+    folded.write_text(json.dumps({"$schema": schema, "shared": {"frames": frames}, "profiles": [profile]}))
+    for words, text, said in (
+        (["--source-root", source.parent], "seventh", ""), ([], "", "give its folder with --source-root"),
+    ):  # fmt: skip
+        with View(folded, "--in", "page", *words, folder=tmp_path) as view:
+            page = chromium.new_context().new_page()
+            page.goto(f"{view.address}#tab=source")
+            page.wait_for_selector("html[data-ready]")
+            lines = {row[2]: row for row in rows_of(page, "source")}
+            assert lines["7"][3] == text
+            assert lines["7"][0] == "2"
+            assert said in page.inner_text("#source")
+            page.context.close()

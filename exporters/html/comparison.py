@@ -40,7 +40,7 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
         return gzipped(orjson.dumps(_shaped(comparison, found, tree.largest(n_nodes), n_rows)))
 
     _, data = first_that_fits(STEPS, made, MOST_DATA)
-    write_document(out, SCRIPTS, data)
+    write_document(out, SCRIPTS, {"data-0": data})
 
 
 def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) -> Json:

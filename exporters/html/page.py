@@ -2,7 +2,8 @@
 before all of it is read.
 
 Nothing of a recording is markup or script: the data is compressed and encoded, and the script puts names into the
-document as text. The policy in the page's head allows its own script and style by their hashes, and no request.
+document as text. The policy in the page's head allows its own script and style by their hashes, and no request; that of
+a page which `view` serves allows requests to `view`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import orjson
 
 from traceferry.exporters.html import web
 from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
-from traceferry.exporters.html.recording import DETAILS, PageData
+from traceferry.exporters.html.recording import DETAILS, Detail, PageData
 from traceferry.files.output import Output
 from traceferry.model import Trace, TraceBuilder
 
@@ -28,7 +29,7 @@ SCRIPTS = (
     "bytes.js", "handover.js", "format.js", "dom.js", "colors.js", "paths.js", "recording.js", "trees.js", "fold.js",
     "state.js", "help.js", "table.js", "activity.js", "heatmap.js", "flame.js", "costs.js", "threads_menu.js",
     "time_order.js", "flame_view.js", "hardware_tables.js", "tables_view.js", "stacked_chart.js",
-    "memory_view.js", "source_view.js", "summary.js", "main.js",
+    "memory_view.js", "served.js", "source_view.js", "instructions_view.js", "summary.js", "main.js",
 )  # fmt: skip
 
 
@@ -48,10 +49,17 @@ MOST_DATA = 150_000
 DATA_PER_EMBEDDED = 0.01
 
 
-def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None], wanted: Sequence[Embeddable]) -> None:
-    """Writes the page. wanted: what it holds. Loads each thread once, and once more for each of them."""
+def write(
+    trace: TraceBuilder,
+    out: Output,
+    progress: Callable[[int], None],
+    wanted: Sequence[Embeddable],
+    is_served: bool = False,
+) -> None:
+    """Writes the page. wanted: what it holds; is_served: by a server, which it may ask for sources and instructions.
+    Loads each thread once, and once more for each of `wanted`."""
     share = Shared(progress, 1 + len(wanted))
-    page = PageData.of(trace, share)
+    page = PageData.of(trace, share, is_served)
     profiles: dict[str, Compressed] = {}
     try:
         for embeddable in wanted:
@@ -62,7 +70,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None], wan
             )  # fmt: skip
             if made is not None:
                 profiles[embeddable.name] = made
-        _write_page(trace, out, page, wanted, profiles)
+        _write_page(trace, out, page, wanted, profiles, is_served)
     finally:
         for made in profiles.values():
             made.close()
@@ -83,26 +91,40 @@ class Shared:
 
 
 def _write_page(
-    trace: TraceBuilder, out: Output, page: PageData, wanted: Sequence[Embeddable], profiles: dict[str, Compressed]
+    trace: TraceBuilder,
+    out: Output,
+    page: PageData,
+    wanted: Sequence[Embeddable],
+    profiles: dict[str, Compressed],
+    is_served: bool,
 ) -> None:
     embedded = [_embedded(trace, embeddable, profiles.get(embeddable.name)) for embeddable in wanted]
     budget = MOST_DATA + int(DATA_PER_EMBEDDED * sum(text_size(made.size) for made in profiles.values()))
-    data = _packed(page, {"made_by": f"traceferry {version('traceferry')}", "embedded": embedded}, budget)
+    detail, data = _packed(page, {"made_by": f"traceferry {version('traceferry')}", "embedded": embedded}, budget)
+    elements = {"data-0": data} | ({"code-0": gzipped(orjson.dumps(page.code(detail)))} if is_served else {})
     pieces = (
-        _element(f"{name}-{nth}", piece, f' data-bytes="{len(piece)}"')
+        _element(f"{name}-{nth}", piece)
         for name, made in profiles.items()
         for nth, piece in enumerate(made.pieces())
     )
-    write_document(out, SCRIPTS, data, pieces)
+    write_document(out, SCRIPTS, elements, pieces, is_served)
 
 
-def write_document(out: Output, scripts: Sequence[str], data: bytes, pieces: Iterable[bytes] = ()) -> None:
-    """Writes markup, style, the data, which is compressed JSON, scripts of web/, and what they read later."""
+def write_document(
+    out: Output,
+    scripts: Sequence[str],
+    elements: Mapping[str, bytes],
+    pieces: Iterable[bytes] = (),
+    is_served: bool = False,
+) -> None:
+    """Writes markup, style, the data, which is compressed JSON, by the names of elements, scripts of web/, and what
+    they read later."""
     script, style = "\n" + compacted(script_of(scripts)), compacted(web.text("style.css"))
-    page = web.text("page.html").replace("@STYLE@", style).replace("@POLICY@", _policy(script, style))
+    page = web.text("page.html").replace("@STYLE@", style).replace("@POLICY@", _policy(script, style, is_served))
     head, body = page.split("@CONTENT@")
     out.write(head.encode())
-    out.write(_element("data-0", data, f' data-bytes="{len(data)}"'))
+    for name, data in elements.items():
+        out.write(_element(name, data))
     out.write(f"<script>{script}</script>\n".encode())
     for piece in pieces:
         out.write(piece)
@@ -110,12 +132,12 @@ def write_document(out: Output, scripts: Sequence[str], data: bytes, pieces: Ite
     out.write(body.encode())
 
 
-def _packed(page: PageData, others: dict[str, Any], budget: int) -> bytes:
-    """Returns the data, compressed, with as much detail as there is room for."""
+def _packed(page: PageData, others: dict[str, Any], budget: int) -> tuple[Detail, bytes]:
+    """Returns as much detail as there is room for, and the data, compressed JSON."""
     page.limit(budget)
     detail, data = first_that_fits(DETAILS, lambda d: gzipped(orjson.dumps(page.shaped(d) | others)), budget)
     page.note_narrowed(detail)
-    return data
+    return detail, data
 
 
 def _embedded(trace: Trace, embeddable: Embeddable, made: Compressed | None) -> dict[str, Any]:
@@ -137,8 +159,8 @@ def _command(trace: Trace, suffix: str) -> str:
     return f"traceferry convert {inputs} -o {_output_name(trace, suffix)}"
 
 
-def _element(name: str, data: bytes, attributes: str) -> bytes:
-    return f'<script type="text/plain" id="{name}"{attributes}>'.encode() + as_text(data) + b"</script>\n"
+def _element(name: str, data: bytes) -> bytes:
+    return f'<script type="text/plain" id="{name}" data-bytes="{len(data)}">'.encode() + as_text(data) + b"</script>\n"
 
 
 def script_of(names: Sequence[str]) -> str:
@@ -153,9 +175,10 @@ def compacted(source: str) -> str:
     return re.sub(r"^ +|^\n", "", without_comments, flags=re.MULTILINE)
 
 
-def _policy(script: str, style: str) -> str:
+def _policy(script: str, style: str, is_served: bool) -> str:
+    asking = "connect-src 'self'; " if is_served else ""
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; {asking}"
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -31,6 +31,7 @@ from traceferry.analysis.totals.trees import (
 )
 from traceferry.analysis.totals.waits import Wait
 from traceferry.exporters.firefox.tables import lib_of_func
+from traceferry.exporters.html.machine_code import MachineCode
 from traceferry.exporters.html.own_code import own_keys
 from traceferry.exporters.tracepoints import MOST_TRACEPOINTS, joined_tracepoints
 from traceferry.exporters.tracepoints import TRACEPOINTS as TRACEPOINTS_EVENT
@@ -116,25 +117,28 @@ class Names(NamedTuple):
 
 
 class PageData:
-    """The sums of a trace that a page shows."""
+    """The sums of a trace that a page shows. is_served: by a server that has the texts of more sources, and the
+    instructions."""
 
-    def __init__(self, trace: Trace, collected: Collected, trees: Trees, column_ns: int) -> None:
+    def __init__(
+        self, trace: Trace, collected: Collected, trees: Trees, column_ns: int, is_served: bool = False
+    ) -> None:
         self._trace = trace
         self._column_ns = column_ns
         self._collected = collected
         self._trees = trees
         self._info = _shortened(summary_of(collected, LONGEST_LIST))
-        self._lines = _Lines(trace, collected, trees)
+        self._lines = _Lines(trace, collected, trees, is_served)
         self._n_tracepoints = _join_tracepoints(trace, trees)
         names = Names({t.tid: t.name for _, t in trace.threads}, {p.pid: p.name for p in trace.processes})
         self._waits = [_wait(trace, wait, names) for wait in collected.waits.longest]
 
     @classmethod
-    def of(cls, trace: TraceBuilder, progress: Callable[[int], None]) -> PageData:
+    def of(cls, trace: TraceBuilder, progress: Callable[[int], None], is_served: bool = False) -> PageData:
         n_parts, width_ns, column_ns = time_parts(trace)
         trees = Trees(trace, n_parts, width_ns=width_ns)
         collected = collect(trace, trees, progress)
-        page = cls(trace, collected, trees, column_ns)
+        page = cls(trace, collected, trees, column_ns, is_served)
         for nth, process in enumerate(trace.processes):
             for view in views_of(trace, process) if process.heap_snapshots else ():
                 trees.add_view(nth, view, view.load(trace))
@@ -168,6 +172,12 @@ class PageData:
             "joined": kept.n_joined,
             "sources": self._lines.sources(detail.source_bytes, measures),
         }
+
+    def code(self, detail: Detail) -> Json:
+        """Returns where the machine code of the functions is that a page with that much detail shows."""
+        kept = _Kept(self._trees, self._ranked, detail.nodes)
+        funcs = np.unique(self._trees.keys.rows[kept.keys][:, 0])
+        return MachineCode(self._trace, self._trees).shown(funcs, self._measures())
 
     @cached_property
     def _processes(self) -> list[Json]:
@@ -394,13 +404,15 @@ def _named(trace: Trace, table: Any, columns: tuple[str, ...]) -> list[Json]:
 
 
 class _Lines:
-    """The amounts of the lines of sources with text, by measure: of themselves, and with what they call."""
+    """The amounts of the lines of sources with text, by measure: of themselves, and with what they call. has_others:
+    also of those without."""
 
-    def __init__(self, trace: Trace, collected: Collected, trees: Trees) -> None:
+    def __init__(self, trace: Trace, collected: Collected, trees: Trees, has_others: bool) -> None:
         self._trace = trace
+        self._is_shown = np.full(len(trace.sources), True) if has_others else trace.sources["text"] >= 0
         self._heat: dict[int, dict[Measure, list[list[int]]]] = {}
         frames, funcs = trace.frames, trace.funcs
-        if not np.any(trace.sources["text"] >= 0):
+        if not self._is_shown.any():
             return
         source = np.where(frames["source"] >= 0, frames["source"], funcs["source"][frames["func"]])
         positions, of_frame = _positions(source, frames["line"])
@@ -418,9 +430,8 @@ class _Lines:
             )
 
     def _add(self, measure: Measure, positions: Array, own: Array, total: Array) -> None:
-        text = self._trace.sources["text"]
         source, line = positions.T
-        shown = np.flatnonzero((total > 0) & (line > 0) & (source >= 0) & (text[source] >= 0))
+        shown = np.flatnonzero((total > 0) & (line > 0) & (source >= 0) & self._is_shown[source])
         for row in shown.tolist():
             heat = self._heat.setdefault(int(source[row]), {}).setdefault(measure, [])
             heat.append([int(line[row]), int(own[row]), int(total[row])])
@@ -439,8 +450,9 @@ class _Lines:
         those shown."""
         found, left = [], most_bytes
         for source in self._hottest:
-            text = self._trace.texts[int(self._trace.sources["text"][source])]
-            fits = len(text) <= left
+            row = int(self._trace.sources["text"][source])
+            text = self._trace.texts[row] if row >= 0 else ""
+            fits = row >= 0 and len(text) <= left
             left -= len(text) if fits else 0
             path = self._trace.strings[int(self._trace.sources["path"][source])]
             heat = [[measures[m], rows] for m, rows in self._heat[source].items() if m in measures]

@@ -113,6 +113,8 @@ class View:
         parts = urlsplit(self.address)
         if "from-url" in parts.path:
             return unquote(parts.path.split("/")[2])
+        if parts.path.endswith(".html"):  # our own page
+            return self.address
         return parse_qs(parts.fragment.partition("?")[2])["url"][0]
 
     @property

@@ -69,9 +69,9 @@ def add_to(view: CommandParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if len(arguments.inputs) == 1 and view_page.is_page(arguments.inputs[0]):
-        return view_page.show_made(arguments)
-    if arguments.viewer == PAGE:
         return view_page.show(arguments)
+    if arguments.viewer == PAGE and arguments.viewer_folder:
+        raise UsageError("--viewer serves a copy of a viewer, with --in firefox or --in perfetto; a page needs none")
     from traceferry.apps.view.cache import cache_folder
     from traceferry.apps.view.loopback import Peers, user_numbered
     from traceferry.apps.view.session import Session
@@ -112,6 +112,7 @@ class _Recordings:
 
     def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
         from traceferry.apps.view.conversion import is_recording, readable_again, title_of, viewer_of_file
+        from traceferry.apps.view.viewers import PAGE as SERVED_PAGE
         from traceferry.apps.view.viewers import VIEWERS as BY_NAME
 
         self._folder = folder
@@ -122,12 +123,16 @@ class _Recordings:
         self._arguments = arguments
         first = arguments.inputs[0]
         self._is_converted = (
-            len(arguments.inputs) == 1 and not arguments.format and not is_recording(first, arguments.viewer)
+            len(arguments.inputs) == 1
+            and not arguments.format
+            and arguments.viewer != PAGE
+            and not is_recording(first, arguments.viewer)
         )
         if self._is_converted:
             _refuse_selection(arguments)
         wanted = arguments.viewer or ("" if self._is_converted else VIEWERS[0])
-        self.viewer = BY_NAME[wanted] if wanted else viewer_of_file(first)
+        named = {**BY_NAME, PAGE: SERVED_PAGE}
+        self.viewer = named[wanted] if wanted else viewer_of_file(first)
 
     @property
     def paths(self) -> list[str]:

@@ -15,8 +15,8 @@ from threading import Lock
 from typing import BinaryIO
 
 from traceferry import registry
-from traceferry.api import save
-from traceferry.apps.view.viewers import FIREFOX, PERFETTO, VIEWERS, Viewer
+from traceferry.api import save_by
+from traceferry.apps.view.viewers import FIREFOX, PAGE, PERFETTO, VIEWERS, Viewer
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import decompress, is_compressed
@@ -40,7 +40,7 @@ class Conversion:
     folder: Path
     files: dict[str, Path] = field(default_factory=dict)
     max_size: int | None = None
-    _locks: dict[str, Lock] = field(default_factory=lambda: {name: Lock() for name in VIEWERS})
+    _locks: dict[str, Lock] = field(default_factory=lambda: {name: Lock() for name in (*VIEWERS, PAGE.name)})
 
     @property
     def has_sources(self) -> bool:
@@ -57,7 +57,7 @@ class Conversion:
                 if self.trace is None:
                     raise UsageError(f"{self.title} is not a file for {viewer.title}")
                 path = self.folder / f"trace{viewer.suffix}"
-                save(self.trace, path, format=viewer.name, progress=progress, max_size=self.max_size)
+                save_by(viewer.exporter, self.trace, str(path), progress=progress, max_size=self.max_size)
                 self.files[viewer.name] = path
             return self.files[viewer.name]
 

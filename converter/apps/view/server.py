@@ -24,7 +24,7 @@ from traceferry.apps.view.page import page, policy
 from traceferry.apps.view.site import Site, content_type
 from traceferry.apps.view.symbol_server import QUESTIONS
 from traceferry.apps.view.threads import in_thread
-from traceferry.apps.view.viewers import COPY_POLICY, VIEWERS, Viewer
+from traceferry.apps.view.viewers import COPY_POLICY, PAGE, VIEWERS, Viewer
 from traceferry.common.errors import TraceferryError
 from traceferry.common.shown_text import shown
 
@@ -188,8 +188,13 @@ class Server:
             path = await in_thread(lambda: self._site.conversion.file_for(viewer))
         except (TraceferryError, OSError) as error:
             return web.Response(status=500, text=str(error))
-        # The viewers tell compressed files by their content.
-        return _File(path, headers={hdrs.CONTENT_TYPE: "application/octet-stream"} | UNCACHED)
+        if viewer is PAGE:
+            # The other rules are in the page.
+            headers = {hdrs.CONTENT_TYPE: content_type(path), "Content-Security-Policy": "frame-ancestors 'none'"}
+        else:
+            # The viewers tell compressed files by their content.
+            headers = {hdrs.CONTENT_TYPE: "application/octet-stream"}
+        return _File(path, headers=headers | UNCACHED)
 
     async def _answer(self, request: web.Request, question: str) -> web.StreamResponse:
         if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":  # no viewer compresses a question

@@ -17,7 +17,7 @@ from traceferry.apps.view.conversion import Conversion
 from traceferry.apps.view.loopback import Peers
 from traceferry.apps.view.site import Site
 from traceferry.apps.view.threads import in_thread
-from traceferry.apps.view.viewers import Viewer
+from traceferry.apps.view.viewers import PAGE, Viewer
 from traceferry.apps.view.watch import State, changes
 from traceferry.common.errors import TraceferryError
 from traceferry.common.shown_text import shown
@@ -80,7 +80,7 @@ class Session:
     async def _show(self) -> None:
         print(shown(self._shown), flush=True)
         wants = self.opens and has_display()
-        if wants and not self.by_page:
+        if wants and not self.by_page and self.viewer is not PAGE:
             _tell(f"if the browser keeps {self.viewer.title} from this machine: {self.site.page_address}")
         if self.opens and not wants:
             port = self.listening.getsockname()[1]

@@ -12,7 +12,7 @@ from pathlib import Path
 from traceferry.apps.view.conversion import Conversion
 from traceferry.apps.view.page import Button
 from traceferry.apps.view.symbol_server import SymbolServer
-from traceferry.apps.view.viewers import NO_SERVER, VIEWERS, Viewer, address, receiving_address
+from traceferry.apps.view.viewers import NO_SERVER, PAGE, VIEWERS, Viewer, address, receiving_address
 from traceferry.common.errors import UsageError
 from traceferry.model import Trace
 
@@ -75,10 +75,13 @@ class Site:
         return f"{self.prefix}/trace{suffix}"
 
     def viewer_of_path(self, path: str) -> Viewer | None:
-        return next((v for v in VIEWERS.values() if self.conversion.offers(v) and path == self.trace_path(v)), None)
+        known = (*VIEWERS.values(), PAGE)
+        return next((v for v in known if self.conversion.offers(v) and path == self.trace_path(v)), None)
 
     def address(self, viewer: Viewer) -> str:
         trace_url = self.origin + self.trace_path(viewer)
+        if viewer is PAGE:
+            return trace_url
         return address(viewer, self.viewer_origin(viewer), trace_url, self.server, self.conversion.has_sources)
 
     @property

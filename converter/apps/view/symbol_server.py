@@ -78,9 +78,10 @@ class SymbolServer:
     # ------------------------------------------------------------ /source/v1
 
     def source(self, request: Answer) -> Answer:
-        lib = self._code.lib_of(_text(request, "debugName"), _text(request, "debugId"))
-        path = _text(request, "file")
-        preferred = self._code.sources_at(lib, _number(request, "moduleOffset"))
+        path, preferred = _text(request, "file"), list[int]()
+        if "debugName" in request:  # which our page leaves out of sources without machine code
+            lib = self._code.lib_of(_text(request, "debugName"), _text(request, "debugId"))
+            preferred = self._code.sources_at(lib, _number(request, "moduleOffset"))
         text = _source_text(self._trace, path, preferred, self._source_roots)
         return {"symbolsLastModified": None, "sourceLastModified": None, "file": path, "source": text}
 

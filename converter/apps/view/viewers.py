@@ -1,4 +1,5 @@
-"""The two viewers: where they are, and the addresses that make them load what is served here.
+"""The two viewers: where they are, and the addresses that make them load what is served here. And the page of our own,
+which is served itself.
 
 What stands before "#" is sent to the viewer's host, which has no use for it; so it holds no name of a file, and of this
 machine nothing but a port and random letters.
@@ -37,18 +38,25 @@ class Viewer:
     port: int = 0
 
     @property
+    def exporter(self) -> registry.Exporter:
+        """The exporter of the files that are made for it."""
+        return registry.served_page() if self is PAGE else registry.exporter_named(self.name)
+
+    @property
     def title(self) -> str:
-        return registry.exporter_named(self.name).viewer
+        return self.exporter.viewer
 
     @property
     def suffix(self) -> str:
         """The suffix of the files that are made for it."""
-        return registry.exporter_named(self.name).default_suffix
+        return self.exporter.default_suffix
 
 
 FIREFOX = Viewer("firefox", "https://profiler.firefox.com")
 PERFETTO = Viewer("perfetto", "https://ui.perfetto.dev", PERFETTO_PORT)
 VIEWERS = {viewer.name: viewer for viewer in (FIREFOX, PERFETTO)}
+# It shows itself.
+PAGE = Viewer("html", "")
 
 
 def address(viewer: Viewer, origin: str, trace_url: str, symbol_server: str, has_sources: bool) -> str:

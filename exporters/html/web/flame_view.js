@@ -367,6 +367,10 @@ class FlameView {
         );
       }
     }
+    const code = frame < 0 ? -1 : this.recording.codeOf(this.recording.funcOf(frame));
+    if (code >= 0) {
+      actions.push(button("Show instructions", () => this.state.go({ tab: "instructions", code: String(code) })));
+    }
     this.detail.replaceChildren(
       el("strong", { text: name }),
       el("span", { text: this.#facts(node).join(" · ") }),

@@ -20,9 +20,16 @@ const TABS = [
     ({ info }) => info.tiers.length > 0 || info.coverage !== null || info.branches !== null || info.accesses.length > 0,
   ],
   ["source", "Source", (recording) => recording.sources.length > 0],
+  ["instructions", "Instructions", ({ served }) => served !== null && served.code.codes.length > 0],
   ["threads", "Threads", ({ info }) => info.processes.some((p) => p.threads.length > 0)],
   ["report", "Report", () => true],
 ];
+
+function whomItAsks({ served }) {
+  return served === null
+    ? "This page is complete: it loads nothing and sends nothing."
+    : "This page asks traceferry view, which serves it, for sources and instructions, and nobody else for anything.";
+}
 
 class Page {
   constructor(recording) {
@@ -46,11 +53,7 @@ class Page {
       .replaceChildren(
         el("nav", { class: "tabs", "aria-label": "Sections" }, this.links),
         ...this.panels.values(),
-        el(
-          "footer",
-          {},
-          el("p", { text: `Made by ${recording.madeBy}. This page is complete: it loads nothing and sends nothing.` }),
-        ),
+        el("footer", {}, el("p", { text: `Made by ${recording.madeBy}. ${whomItAsks(recording)}` })),
       );
     this.#listen();
     this.render();
@@ -85,10 +88,11 @@ class Page {
       this.flame.show(this.state.values);
       return;
     }
-    const { measure, threads, range, source, process, shots, table } = this.state.values;
+    const { measure, threads, range, source, code, process, shots, table } = this.state.values;
     const shownBy = {
       functions: [measure, threads, range],
       source: [source, measure],
+      instructions: [code, measure],
       memory: [process, shots, table],
     };
     const key = JSON.stringify(shownBy[tab] ?? []);
@@ -104,6 +108,7 @@ class Page {
       waits: () => waitsView(this.recording),
       code: () => codeView(this.recording),
       source: () => sourceView(this.recording, this.state),
+      instructions: () => instructionsView(this.recording, this.state),
       threads: () => [threadsView(this.recording)],
       report: () => reportView(this.recording),
     }[tab]();
@@ -171,7 +176,7 @@ class Page {
     document.documentElement.dataset.printing = "";
     for (const [name] of this.tabs) {
       this.panels.get(name).hidden = false;
-      if (name !== "source") {
+      if (!["source", "instructions"].includes(name)) {
         this.#fill(name);
       }
     }
@@ -185,7 +190,8 @@ class Page {
 async function start() {
   const bytes = embeddedPiece("data", 0);
   const data = JSON.parse(new TextDecoder().decode(await gunzipped(bytes)));
-  window.traceferryPage = new Page(new Recording(data));
+  const code = await servedCode();
+  window.traceferryPage = new Page(new Recording(data, code === null ? null : new Served(code)));
   document.documentElement.dataset.ready = "";
 }
 

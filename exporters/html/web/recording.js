@@ -12,7 +12,9 @@ function undone(differences) {
 }
 
 class Recording {
-  constructor(data) {
+  /** served: what answers questions, null on a page from disk. */
+  constructor(data, served = null) {
+    this.served = served;
     this.info = data.info;
     this.madeBy = data.made_by;
     this.embedded = data.embedded;
@@ -252,10 +254,17 @@ class Recording {
     return n > 0 ? n : Number.POSITIVE_INFINITY;
   }
 
-  /** The source with text in which a function stands: its index and the function's line; null if there is none. */
+  /** The number of the machine code in which a function has most; -1 where nobody has its instructions. */
+  codeOf(func) {
+    return this.served === null ? -1 : this.served.code.of_func[func];
+  }
+
+  /** The source in which a function stands and whose text can be had: its index and the function's line; null if there
+   * is none. */
   sourceOf(func) {
     const file = this.funcs.file[func];
-    const source = file < 0 ? -1 : this.sources.findIndex((s) => s.path === this.files[file] && s.text !== null);
+    const hasText = ({ text }) => text !== null || this.served !== null;
+    const source = file < 0 ? -1 : this.sources.findIndex((s) => s.path === this.files[file] && hasText(s));
     return source < 0 ? null : { source, line: this.funcs.line[func] };
   }
 }

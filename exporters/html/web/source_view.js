@@ -15,51 +15,100 @@ function sourceView(recording, state) {
   const heat = new Map(chosen.heat);
   const wanted = recording.measureAt(state.values.measure);
   const measure = heat.has(wanted) ? wanted : chosen.heat[0][0];
-  const weight = el(
-    "select",
-    { "aria-label": "Weight of lines", onchange: (event) => state.go({ measure: event.target.value }) },
-    [...heat.keys()].map((nth) =>
-      el("option", { value: String(nth), text: measureTitle(recording.measures[nth]), selected: nth === measure }),
-    ),
-  );
   const bar = el(
     "div",
     { class: "toolbar" },
     el("label", {}, el("span", { text: "File" }), chooser),
-    el("label", {}, el("span", { text: "Weight" }), weight),
+    weightChoice(recording, state, [...heat.keys()], measure),
   );
-  if (chosen.text === null) {
-    return [
-      bar,
-      el("p", { class: "note", text: "There was no room for the text of this file in the page; the viewers show it." }),
-    ];
+  const rows = heat.get(measure);
+  const { unit } = recording.measures[measure];
+  const linesOf = (text) => listing(text.split(/\r\n|\n|\r/), rows, unit, line);
+  if (chosen.text !== null) {
+    return [bar, linesOf(chosen.text)];
   }
-  return [bar, listing(chosen.text.split(/\r\n|\n|\r/), heat.get(measure), recording.measures[measure].unit, line)];
+  if (recording.served === null) {
+    const text = "There was no room for the text of this file in the page; the viewers show it.";
+    return [bar, el("p", { class: "note", text })];
+  }
+  const func = recording.funcs.file.findIndex((file) => file >= 0 && recording.files[file] === chosen.path);
+  return [
+    bar,
+    whenThere(recording.served.textOf(chosen.path, func), linesOf, () =>
+      lineTable(
+        rows.map(([at]) => [at, ""]),
+        rows,
+        unit,
+        0,
+      ),
+    ),
+  ];
 }
 
-/** The lines as a table; of a long file those around the chosen or the hottest line first. */
+/** A choice of the weight of lines or instructions. */
+function weightChoice(recording, state, measures, chosen) {
+  const weight = el(
+    "select",
+    { "aria-label": "Weight of lines", onchange: (event) => state.go({ measure: event.target.value }) },
+    measures.map((nth) =>
+      el("option", { value: String(nth), text: measureTitle(recording.measures[nth]), selected: nth === chosen }),
+    ),
+  );
+  return el("label", {}, el("span", { text: "Weight" }), weight);
+}
+
+/** Each line of a text as a table, around the chosen line or else the hottest. */
 function listing(lines, rows, unit, line) {
+  return lineTable(
+    lines.map((text, nth) => [nth + 1, text]),
+    rows,
+    unit,
+    line,
+  );
+}
+
+/** lines: [number, text]; rows: [number, self, total] of some. */
+function lineTable(lines, rows, unit, line) {
   const heat = new Map(rows.map(([at, self, total]) => [at, { self, total }]));
   const hottest = rows.reduce((best, row) => (row[1] > best[1] ? row : best), rows[0]);
   const most = hottest[1] || 1;
-  const centre = line > 0 ? line : hottest[0];
-  let first = lines.length > 2 * LINES_AROUND ? Math.max(1, centre - LINES_AROUND) : 1;
-  let last = lines.length > 2 * LINES_AROUND ? Math.min(lines.length, centre + LINES_AROUND) : lines.length;
+  const chosen = line > 0 ? line : hottest[0];
+  return longTable({
+    label: "Source",
+    heads: ["Self", "Total", "Line", "Source"],
+    n: lines.length,
+    centre: lines.findIndex(([number]) => number === chosen) + 1,
+    rowOf: (at) => {
+      const [number, text] = lines[at - 1];
+      const { self, total } = heat.get(number) ?? { self: 0, total: 0 };
+      return hotRow(self / most, [
+        el("td", { class: "number", text: self > 0 ? formatAmount(self, unit) : "" }),
+        el("td", { class: "number", text: total > 0 ? formatAmount(total, unit) : "" }),
+        el("td", { class: "line", text: String(number) }),
+        el("td", { class: "code", text }),
+      ]);
+    },
+  });
+}
+
+/** A row that is the warmer, the larger its share is. */
+function hotRow(share, cells) {
+  const made = el("tr", {}, cells);
+  if (share > 0) {
+    made.style.setProperty("--heat", (0.12 + 0.6 * share).toFixed(3));
+    made.classList.add("hot");
+  }
+  return made;
+}
+
+/** Rows as a table; of many those around one first. rowOf: the row of a number, from 1; centre: one of them, 0 is none. */
+function longTable({ label, heads, n, centre, rowOf }) {
+  let first = n > 2 * LINES_AROUND ? Math.max(1, centre - LINES_AROUND) : 1;
+  let last = n > 2 * LINES_AROUND ? Math.min(n, Math.max(centre, 1) + LINES_AROUND) : n;
   const body = el("tbody");
   const row = (at) => {
-    const { self, total } = heat.get(at) ?? { self: 0, total: 0 };
-    const made = el(
-      "tr",
-      { class: at === centre ? "centre" : null },
-      el("td", { class: "number", text: self > 0 ? formatAmount(self, unit) : "" }),
-      el("td", { class: "number", text: total > 0 ? formatAmount(total, unit) : "" }),
-      el("td", { class: "line", text: String(at) }),
-      el("td", { class: "code", text: lines[at - 1] }),
-    );
-    if (self > 0) {
-      made.style.setProperty("--heat", (0.12 + 0.6 * (self / most)).toFixed(3));
-      made.classList.add("hot");
-    }
+    const made = rowOf(at);
+    made.classList.toggle("centre", at === centre);
     return made;
   };
   const earlier = button("Earlier lines", () => extend(-1), { class: "quiet" });
@@ -67,21 +116,33 @@ function listing(lines, rows, unit, line) {
   const fill = () => {
     body.replaceChildren(...Array.from({ length: last - first + 1 }, (_, i) => row(first + i)));
     earlier.hidden = first === 1;
-    later.hidden = last >= lines.length;
+    later.hidden = last >= n;
   };
   const extend = (direction) => {
     first = direction < 0 ? Math.max(1, first - 2 * LINES_AROUND) : first;
-    last = direction > 0 ? Math.min(lines.length, last + 2 * LINES_AROUND) : last;
+    last = direction > 0 ? Math.min(n, last + 2 * LINES_AROUND) : last;
     fill();
   };
   fill();
   requestAnimationFrame(() => body.querySelector(".centre")?.scrollIntoView({ block: "center" }));
-  const heads = ["Self", "Total", "Line", "Source"].map((text) => el("th", { scope: "col", text }));
   return el(
     "div",
-    { class: "scroll source", tabindex: "0", role: "region", "aria-label": "Source" },
+    { class: "scroll source", tabindex: "0", role: "region", "aria-label": label },
     earlier,
-    el("table", {}, el("thead", {}, el("tr", {}, heads)), body),
+    el(
+      "table",
+      {},
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          heads.map((text) => el("th", { scope: "col", text })),
+        ),
+      ),
+      body,
+    ),
     later,
   );
 }

@@ -16,6 +16,7 @@ const DEFAULTS = {
   process: "",
   shots: "",
   table: "",
+  code: "",
   mode: "new",
   sure: "",
 };
