@@ -130,6 +130,20 @@ def test_instructions_and_their_amounts_come_from_the_server(tmp_path: Path, chr
     assert all(url.startswith((view.server, "data:", "blob:")) for url in asked)
 
 
+def test_a_served_page_is_made_again_when_the_recording_changes(tmp_path: Path) -> None:
+    recording = log(tmp_path)
+    with View(recording, "--in", "page", "--watch", folder=tmp_path) as view:
+        before = embedded_in(view.get(view.address).body.decode(), "data")
+        made = Fdr(frequency=NS)
+        records = [made.new_cpu(0, START), made.enter(1, 1), made.exit(1, 100), made.enter(2, 1), made.exit(2, 100)]
+        recording.write_bytes(made.buffer(1, pid=1, records=records).bytes())
+        view.tells("reload the page")
+        after = embedded_in(view.get(view.address).body.decode(), "data")
+    assert before is not None
+    assert after is not None
+    assert before != after
+
+
 @pytest.mark.parametrize("name", ["xray", "mono", "jit"])
 def test_code_without_samples(name: str) -> None:
     """Of calls, what is called; of what has no machine code, nothing."""
