@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from clients import clang
 from conftest import PACKAGES, REPO
 from documented import blocks_of
 
@@ -96,9 +97,9 @@ def test_a_cpp_engineer_with_an_xray_log(shell: Shell) -> None:
     """The program as it stands in docs/record/xray.md, and the log that a colleague sent where there is no clang."""
     wants("bash")
     shell.install()
-    if shutil.which("clang++-19"):
+    if clang.with_xray():
         shutil.copy(RECIPES / "app.cpp", shell.folder)
-        (shell.folder / "bin" / "clang++").symlink_to(shutil.which("clang++-19") or "")
+        (shell.folder / "bin" / "clang++").symlink_to(clang.with_xray())
         shell.type(*commands_with("docs/record/xray.md", "clang++ ", "xray-basic"))
         log = next(shell.folder.glob("xray-log.app.*")).name
         function, page = "count ", "app.html"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from builders.xray import Fdr, Profile, elf_with_instr_map
+from clients import clang
 from conftest import REPO, cuts
 from recordings import loaded
 from support import calls_of, data_of, load_checked, report_of
@@ -251,18 +251,16 @@ int main() {
 """
 
 
-@pytest.mark.skipif(not shutil.which("clang++-19"), reason="needs clang++-19, which has XRay's runtime")
+@pytest.mark.skipif(not clang.with_xray(), reason=clang.WHY_NOT)
 def test_recorded_now(tmp_path: Path) -> None:
     """The same program in both modes: equal calls, and times that are those of the program."""
     (tmp_path / "app.cpp").write_text(SPINNING)
     session = REPO / "fixtures" / "xray" / "programs" / "session.cpp"
-    built = subprocess.run(
-        ["clang++-19", "-O2", "-g", "-fxray-instrument", "-fxray-instruction-threshold=1",
+    subprocess.run(
+        [clang.with_xray(), "-O2", "-g", "-fxray-instrument", "-fxray-instruction-threshold=1",
          "-fxray-modes=xray-fdr,xray-profiling", "app.cpp", session, "-o", "app", "-lpthread"],
-        cwd=tmp_path, capture_output=True, text=True,
+        cwd=tmp_path, check=True,
     )  # fmt: skip
-    if built.returncode:
-        pytest.skip(f"clang++-19 has no XRay here: {built.stderr[-200:]}")
     options = {"xray-fdr": "func_duration_threshold_us=0 buffer_size=1048576 buffer_max=10",
                "xray-profiling": "per_thread_allocator_max=1048576"}  # fmt: skip
     found: dict[str, Any] = {}

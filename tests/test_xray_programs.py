@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from builders.xray import ENTER, EXIT, Fdr, elf_with_instr_map
+from clients import clang
 from streams import NS, START, fdr
 from support import all_calls
 
@@ -176,7 +177,7 @@ def test_symbols_of_other_programs_in_a_folder(put: Put) -> None:
     assert str(broken) in unused
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None or shutil.which("clang-19") is None, reason="needs cmake, clang-19")
+@pytest.mark.skipif(shutil.which("cmake") is None or not clang.with_xray(), reason=f"{clang.WHY_NOT}, and cmake")
 def test_a_build_folder_of_cmake(tmp_path: Path) -> None:
     (tmp_path / "app.cpp").write_text(
         "__attribute__((noinline)) int work(int n) { return n * 3; }\n"
@@ -189,7 +190,7 @@ def test_a_build_folder_of_cmake(tmp_path: Path) -> None:
         "add_executable(app app.cpp)\nadd_executable(other app.cpp)\n"
     )  # fmt: skip
     build = tmp_path / "build"
-    configure = ["cmake", "-S", tmp_path, "-B", build, "-DCMAKE_CXX_COMPILER=clang++-19"]
+    configure = ["cmake", "-S", tmp_path, "-B", build, f"-DCMAKE_CXX_COMPILER={clang.with_xray()}"]
     for command in (configure, ["cmake", "--build", build]):
         subprocess.run(command, check=True, capture_output=True, timeout=120)
     options = "patch_premain=true xray_mode=xray-basic xray_naive_log_func_duration_threshold_us=0"

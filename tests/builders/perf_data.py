@@ -96,8 +96,9 @@ FEATURES = {
 }
 # Those of Android's simpleperf.
 FEATURES |= {"SIMPLEPERF_META_INFO": 129, "SIMPLEPERF_DEBUG_UNWIND": 130, "SIMPLEPERF_FILE2": 132}
-# What follows the last feature in a pipe: of a perf that knows them all.
-LAST_FEATURE = 35
+# What follows the last feature in a pipe: the number behind those that the writing perf knows. Of Debian 12's, and of one
+# that knows them all.
+LAST_FEATURES = 32, 35
 
 # The registers of x86-64 that perf records, in the order in which they stand in a sample.
 X86_64_REGS = 0xFF0FFF
@@ -203,7 +204,8 @@ class PerfData:
         features = {**self._automatic_features(), **self._features}
         tracing_data = features.pop(FEATURES["TRACING_DATA"], b"")
         build_ids = features.pop(FEATURES["BUILD_ID"], b"")
-        for number, payload in [*sorted(features.items()), (LAST_FEATURE, b"")]:
+        last = next((number for number in LAST_FEATURES if number > max(features, default=0)), LAST_FEATURES[-1])
+        for number, payload in [*sorted(features.items()), (last, b"")]:
             out += self._record(HEADER_FEATURE, 0, self._pack("Q", number) + payload)
         if tracing_data:
             tracing_data = _filled(tracing_data, 8)
