@@ -277,8 +277,12 @@ def unnamed() -> dict[str, Any]:
     return given
 
 
-def test_addresses_without_a_name_are_told(tmp_path: Path) -> None:
-    trace = loaded(unnamed(), tmp_path)
+@pytest.mark.parametrize("said", [False, True, None])
+def test_addresses_without_a_name_are_told(said: bool | None, tmp_path: Path) -> None:
+    """The viewer says that a profile is symbolicated once it has tried, whether it has found anything or not."""
+    given = unnamed()
+    given["meta"]["symbolicated"] = said
+    trace = loaded(given, tmp_path)
     (issue,) = (issue for issue in trace.report if issue.kind == "not_symbolicated")
     assert (issue.count, issue.details) == (4, ("demo: 4 samples",))
     names = {trace.func_name(row) for row in range(len(trace.funcs))}

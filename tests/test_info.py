@@ -390,3 +390,12 @@ def test_long_stacks_are_cut_in_the_text_alone() -> None:
     summary = summarize(trace.thread(allocations=trace.allocations((0, 1, "f8", stack))))
     assert summary["allocations"]["sites"][0]["stack"] == [f"f{n}" for n in range(7, -1, -1)]
     assert "f7 < f6 < f5 < f4 < ..." in as_text(summary)
+
+
+def test_of_many_kinds_of_markers_a_thread_has_the_largest_in_the_text() -> None:
+    markers = {
+        MarkerType(f"kind {n}", "", ()): Table(MarkerType(f"kind {n}", "", ()).spec, {"ts": [0] * n * 1000})
+        for n in range(1, 8)
+    }
+    text = as_text(summarize(Built().thread(markers=markers)))
+    assert "main 1: 7,000 kind 7, 6,000 kind 6, 5,000 kind 5, 4,000 kind 4, 6,000 of 3 other kinds" in text

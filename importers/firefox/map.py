@@ -74,7 +74,8 @@ class _Profile:
         self.bad = BadRows()
         self.times = join_clock(trace, profile.meta)
         self.categories = Categories(trace, profile.meta.get("categories"))
-        names = None if profile.meta.get("symbolicated") is True else Names(trace, context, profile.source)
+        # "symbolicated" does not tell: the viewer says so once it has tried, whatever it has found.
+        names = Names(trace, context, profile.source)
         stacks = StackTable(trace)
         rows = RowMemo(trace.frames), RowMemo(trace.funcs)
         self.facts = Facts(
@@ -112,8 +113,7 @@ class _Profile:
         self.counters = self._counters()
         self.bounds = self._bounds(surveys)
         self._add_processes(surveys)
-        if self.facts.names is not None:
-            self.facts.names.finish()
+        self.facts.names.finish()
         self._note()
 
     def _shared_stacks(self) -> Stacks | None:
@@ -193,7 +193,7 @@ class _Profile:
     def _count_nameless(self, rows: samples.Rows, stacks: Stacks) -> None:
         """Counts the samples in functions that stay addresses, by library."""
         names, known = self.facts.names, self.facts.known
-        if names is None or not len(rows.ts):
+        if not len(rows.ts):
             return
         used = model.distinct(rows.stack[rows.stack >= 0])
         weight = np.bincount(

@@ -76,8 +76,8 @@ class RowMemo:
 
 class Facts(NamedTuple):
     """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one; stacks: those of all its
-    threads, which `publish` adds to the trace; frames, funcs: rows of the trace's; names: of addresses, None where none
-    are wanted; known: what they gave; func_names: by name, library and address, the trace's string and whether it is an
+    threads, which `publish` adds to the trace; frames, funcs: rows of the trace's; names: of addresses;
+    known: what they gave; func_names: by name, library and address, the trace's string and whether it is an
     address."""
 
     trace: TraceBuilder
@@ -88,7 +88,7 @@ class Facts(NamedTuple):
     stacks: StackTable
     frames: RowMemo
     funcs: RowMemo
-    names: Names | None
+    names: Names
     known: Addresses
     func_names: dict[tuple[str, int, int], tuple[int, bool]]
 
@@ -249,7 +249,7 @@ class _Tables:
         """Returns the chains of rows of `frames`. Those without a name get the frames that the address has."""
         trace, names = self._trace, self._facts.names
         rows = self._facts.frames.rows(len(lib), dict(columns))
-        if names is None or not is_nameless.any():
+        if not is_nameless.any():
             return np.arange(len(rows) + 1), rows
         known = self._facts.known
         known.reserve(len(trace.frames))

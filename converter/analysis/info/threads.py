@@ -7,6 +7,8 @@ from typing import Any
 from traceferry.common.shown_text import aligned
 
 Json = dict[str, Any]
+# Of a thread with more kinds of markers, so many are named: Firefox's main thread has 40.
+MAX_HELD, SHOWN_HELD = 5, 4
 
 
 def counted(n: int, what: str) -> str:
@@ -57,8 +59,15 @@ def _name(process: Json, thread: Json, has_others: bool) -> str:
     is_main = (thread["name"], thread["tid"]) == (process["name"], process["pid"])
     of = "" if not has_others else _cgroup(process) if is_main else f" of {_process(process)}"
     others = {each["event"]: each["samples"] for each in thread.get("events", ())[1:]} | thread["markers"]
-    held = ", ".join(f"{n} {what}" for what, n in others.items() if n)
-    return f"{thread['name']} {thread['tid']}{of}" + (f": {held}" if held else "")
+    held = [f"{n:,} {what}" for what, n in others.items() if n]
+    if len(held) > MAX_HELD:
+        ordered = sorted(others.items(), key=lambda item: -item[1])
+        rest = sum(n for _, n in ordered[SHOWN_HELD:])
+        held = [
+            *(f"{n:,} {what}" for what, n in ordered[:SHOWN_HELD]),
+            f"{rest:,} of {len(held) - SHOWN_HELD} other kinds",
+        ]
+    return f"{thread['name']} {thread['tid']}{of}" + (f": {', '.join(held)}" if held else "")
 
 
 def _amount(thread: Json, key: str) -> int:

@@ -14,6 +14,8 @@ from traceferry.model import Trace
 
 MOST_ADVICE = 3
 GOOD = "good"
+# What recorders that name no event call it.
+NO_EVENT = "samples"
 
 
 class Verdict(NamedTuple):
@@ -112,5 +114,6 @@ def _good(case: Case) -> str:
     parts = [f"{n_threads:,} thread{'s' if n_threads != 1 else ''}", format_duration(trace.end_ts - trace.start_ts)]
     if case.facts.samples and trace.sampling is not None:
         n = case.facts.samples
-        parts.insert(0, f"{n:,} sample{'s' if n != 1 else ''} of {trace.sampling.name}")
+        of = f" of {trace.sampling.name}" if trace.sampling.name != NO_EVENT else ""
+        parts.insert(0, f"{n:,} sample{'s' if n != 1 else ''}{of}")
     return f"good recording: {', '.join(parts)}"
