@@ -96,8 +96,8 @@ FEATURES = {
 }
 # Those of Android's simpleperf.
 FEATURES |= {"SIMPLEPERF_META_INFO": 129, "SIMPLEPERF_DEBUG_UNWIND": 130, "SIMPLEPERF_FILE2": 132}
-# What follows the last feature in a pipe: the number behind those that the writing perf knows. Of Debian 12's, and of one
-# that knows them all.
+# What follows the last feature in a pipe: the number behind those that the writing perf knows. Of Debian 12's perf, and
+# of one that knows them all.
 LAST_FEATURES = 32, 35
 
 # The registers of x86-64 that perf records, in the order in which they stand in a sample.
