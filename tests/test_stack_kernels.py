@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from traceferry.importers.collapsed._lines import split_lines
 from traceferry.importers.cpuprofile._ticks import stacks_in_turn
+from traceferry.native.rows import RowTable
 from traceferry.native.texts import TextTable, joined
 
 TEXTS = st.lists(st.binary(max_size=20) | st.sampled_from([b"main", b"work", b"a" * 16, b"a" * 17]), max_size=600)
@@ -107,3 +108,21 @@ def test_what_does_not_fit_is_refused() -> None:
         stacks_in_turn(one, empty, one, np.empty(0, np.int64), empty)
     with pytest.raises(ValueError, match="order"):
         stacks_in_turn(one, np.zeros(2, np.int32), np.array([0, 2, 1]), one, np.zeros(1, np.int32))
+
+
+ROWS = st.lists(st.tuples(*[st.integers(-3, 3) | st.integers(-(1 << 63), (1 << 63) - 1)] * 3), max_size=600)
+
+
+@given(ROWS, ROWS)
+def test_rows_are_numbered_once(first: list[tuple[int, ...]], second: list[tuple[int, ...]]) -> None:
+    table = RowTable(3)
+    parts = (np.array(rows, np.int64).reshape(-1, 3) for rows in (first, second))
+    found = [number for part in parts for number in table.intern(part).tolist()]
+    numbers = {row: nth for nth, row in enumerate(dict.fromkeys(first + second))}
+    assert found == [numbers[row] for row in first + second]
+    assert (table.rows.tolist(), len(table)) == ([list(row) for row in numbers], len(numbers))
+
+
+def test_rows_of_another_width_are_refused() -> None:
+    with pytest.raises(ValueError, match="another width"):
+        RowTable(2).intern(np.zeros((1, 3), np.int64))

@@ -3,7 +3,7 @@ lists of numbers as arrays."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.math cimport NAN
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
 import numpy as np
@@ -34,6 +34,17 @@ cdef enum:
     WHOLE = 1
     REAL = 2
 
+# The same byte eight times, to look at eight bytes of text at once.
+cdef uint64_t ONES = 0x0101010101010101
+cdef uint64_t HIGH_BITS = 0x8080808080808080
+cdef uint64_t LOW_BITS = 0x7F7F7F7F7F7F7F7F
+cdef uint64_t QUOTES = 0x2222222222222222
+cdef uint64_t COMMAS = 0x2C2C2C2C2C2C2C2C
+# [ and { differ in this bit, as ] and } do.
+cdef uint64_t CURLED = 0x2020202020202020
+cdef uint64_t OPENING = 0x7B7B7B7B7B7B7B7B
+cdef uint64_t CLOSING = 0x7D7D7D7D7D7D7D7D
+
 cdef int64_t MAX_MANTISSA = 1 << 53
 cdef double MAX_REAL = float(np.finfo(np.float64).max)
 cdef double[MAX_EXPONENT + 1] POWER
@@ -60,6 +71,42 @@ cdef inline Py_ssize_t blank(Text* text, Py_ssize_t i) noexcept nogil:
     while i < text.size and (text.at[i] == 32 or 9 <= text.at[i] <= 10 or text.at[i] == 13):
         i += 1
     return i
+
+
+cdef inline uint64_t zeros(uint64_t octets) noexcept nogil:
+    """Returns whether one of eight bytes is 0, as what is not 0."""
+    return (octets - ONES) & ~octets & HIGH_BITS
+
+
+cdef inline Py_ssize_t next_mark(Text* text, Py_ssize_t i) noexcept nogil:
+    """Returns where the first quote or bracket from i on is, or the end of the text."""
+    cdef uint64_t octets
+    cdef uint64_t curled
+    while i + 8 <= text.size:
+        memcpy(&octets, text.at + i, 8)
+        curled = octets | CURLED
+        if zeros(octets ^ QUOTES) | zeros(curled ^ OPENING) | zeros(curled ^ CLOSING):
+            break
+        i += 8
+    while i < text.size and not IS_MARK[text.at[i]]:
+        i += 1
+    return i
+
+
+cdef inline Py_ssize_t count_commas(Text* text, Py_ssize_t i, Py_ssize_t end) noexcept nogil:
+    cdef Py_ssize_t n = 0
+    cdef uint64_t octets
+    while i + 8 <= end:
+        memcpy(&octets, text.at + i, 8)
+        octets ^= COMMAS
+        # The high bit of each byte that is 0 now, and of no other.
+        octets = ~(((octets & LOW_BITS) + LOW_BITS) | octets) & HIGH_BITS
+        n += ((octets >> 7) * ONES) >> 56
+        i += 8
+    while i < end:
+        n += text.at[i] == 44
+        i += 1
+    return n
 
 
 cdef inline Py_ssize_t string(Text* text, Py_ssize_t i) noexcept nogil:
@@ -94,11 +141,12 @@ cdef Py_ssize_t value(Text* text, Py_ssize_t i) noexcept nogil:
         while i < text.size and not ENDS_SCALAR[text.at[i]]:
             i += 1
         return i if i > begin else failed(text, i, UNEXPECTED)
-    while i < text.size:
+    while True:
+        i = next_mark(text, i)
+        if i == text.size:
+            return failed(text, i, CUT)
         c = text.at[i]
-        if not IS_MARK[c]:
-            i += 1
-        elif c == 34:
+        if c == 34:
             i = string(text, i)
             if i < 0:
                 return i
@@ -115,7 +163,6 @@ cdef Py_ssize_t value(Text* text, Py_ssize_t i) noexcept nogil:
             i += 1
             if depth == 0:
                 return i
-    return failed(text, i, CUT)
 
 
 cdef class JsonError(Exception):
@@ -140,13 +187,13 @@ def skip(const unsigned char[::1] data, Py_ssize_t begin):
 
 
 def members(const unsigned char[::1] data, Py_ssize_t begin):
-    """Returns (key, begin, end) of the values of the members of the object at `begin`. The keys are text with its
-    quotes."""
+    """Returns ((key, begin, end) of the values of the members of the object at `begin`, its end). The keys are text
+    with its quotes."""
     return parts(data, begin, 123)
 
 
 def elements(const unsigned char[::1] data, Py_ssize_t begin):
-    """Returns ("", begin, end) of the elements of the list at `begin`."""
+    """Returns (("", begin, end) of the elements of the list at `begin`, its end)."""
     return parts(data, begin, 91)
 
 
@@ -160,7 +207,7 @@ cdef Text opened(const unsigned char[::1] data):
     return text
 
 
-cdef list parts(const unsigned char[::1] data, Py_ssize_t i, unsigned char opening):
+cdef tuple parts(const unsigned char[::1] data, Py_ssize_t i, unsigned char opening):
     cdef Text text = opened(data)
     cdef Py_ssize_t begin
     cdef Py_ssize_t end
@@ -174,7 +221,7 @@ cdef list parts(const unsigned char[::1] data, Py_ssize_t i, unsigned char openi
     while True:
         i = blank(&text, i)
         if i < text.size and text.at[i] == opening + 2 and is_first:
-            return found
+            return found, i + 1
         if opening == 123:
             if i >= text.size or text.at[i] != 34:
                 raise JsonError(MEANINGS[CUT if i >= text.size else UNEXPECTED], i, found)
@@ -194,7 +241,7 @@ cdef list parts(const unsigned char[::1] data, Py_ssize_t i, unsigned char openi
         is_first = False
         i = blank(&text, end)
         if i < text.size and text.at[i] == opening + 2:
-            return found
+            return found, i + 1
         if i >= text.size or text.at[i] != 44:
             raise JsonError(MEANINGS[CUT if i >= text.size else UNEXPECTED], i, found)
         i += 1
@@ -221,11 +268,12 @@ def without_columns(const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t 
         raise MemoryError
     found = []
     try:
-        while i < end:
+        while True:
+            i = next_mark(&text, i)
+            if i >= end:
+                break
             c = text.at[i]
-            if not IS_MARK[c]:
-                i += 1
-            elif c == 34:
+            if c == 34:
                 stop = string(&text, i)
                 if stop < 0:
                     break
@@ -280,8 +328,7 @@ cdef tuple list_of_numbers(Text* text, Py_ssize_t i):
     cdef bint are_whole = True
     if at == end or text.at[at] == 34 or text.at[at] == 123 or text.at[at] == 91:
         return None, i
-    for nth in range(at, end):
-        n += text.at[nth] == 44
+    n += count_commas(text, at, end)
     ints = np.empty(n, np.int64)
     cdef int64_t[::1] w = ints
     cdef double[::1] f = ints.view(np.float64)
@@ -312,59 +359,58 @@ cdef void widen(int64_t[::1] w, double[::1] f, Py_ssize_t n) noexcept nogil:
 
 cdef int number(Text* text, Py_ssize_t* at, int64_t* whole, double* real) except -2:
     """Reads a number, or a word; a list ends behind it. Returns what it is, and where it ends in `at`."""
-    cdef Py_ssize_t i = at[0]
-    cdef Py_ssize_t begin = i
-    cdef Py_ssize_t first
-    cdef int64_t value = 0
+    cdef const unsigned char* begin = text.at + at[0]
+    cdef const unsigned char* i = begin
+    cdef const unsigned char* first
+    cdef uint64_t value = 0  # of more than MAX_DIGITS digits not the number
+    cdef Py_ssize_t n_whole
+    cdef Py_ssize_t n_digits
     cdef int exponent = 0
-    cdef int n_digits = 0
-    cdef bint is_negative = text.at[i] == 45
+    cdef bint is_negative = i[0] == 45
     cdef char* stop
     i += is_negative
     first = i
-    while 48 <= text.at[i] <= 57:
-        if n_digits < MAX_DIGITS:
-            value = value * 10 + (text.at[i] - 48)
-        n_digits += 1
+    while <unsigned char> (i[0] - 48) < 10:
+        value = value * 10 + <unsigned char> (i[0] - 48)
         i += 1
-    if i == first:
+    n_whole = n_digits = i - first
+    if n_whole == 0:
         return OTHER if is_negative else word(text, at, whole, real)
-    if text.at[first] == 48 and i > first + 1:
+    if first[0] == 48 and n_whole > 1:
         return OTHER
-    if text.at[i] != 46 and text.at[i] != 101 and text.at[i] != 69:
-        whole[0] = -value if is_negative else value
-        at[0] = i
+    if i[0] != 46 and i[0] != 101 and i[0] != 69:
+        whole[0] = -<int64_t> value if is_negative else <int64_t> value
+        at[0] = i - text.at
         return WHOLE if n_digits <= MAX_DIGITS else OTHER
-    if text.at[i] == 46:
+    if i[0] == 46:
         i += 1
         first = i
-        while 48 <= text.at[i] <= 57:
-            if n_digits < MAX_DIGITS:
-                value = value * 10 + (text.at[i] - 48)
-                exponent += 1
-            n_digits += 1
+        while <unsigned char> (i[0] - 48) < 10:
+            value = value * 10 + <unsigned char> (i[0] - 48)
             i += 1
         if i == first:
             return OTHER
-    if text.at[i] == 101 or text.at[i] == 69:
+        n_digits += i - first
+        exponent = <int> min(i - first, MAX_DIGITS)
+    if i[0] == 101 or i[0] == 69:
         i += 1
-        i += text.at[i] == 43 or text.at[i] == 45
+        i += i[0] == 43 or i[0] == 45
         first = i
-        while 48 <= text.at[i] <= 57:
+        while <unsigned char> (i[0] - 48) < 10:
             i += 1
         if i == first:
             return OTHER
         n_digits = MAX_DIGITS + 1
-    if n_digits <= MAX_DIGITS and value < MAX_MANTISSA:
+    if n_digits <= MAX_DIGITS and value < <uint64_t> MAX_MANTISSA:
         # Both are exact, so that their quotient is rounded once.
-        real[0] = <double> value / POWER[exponent]
+        real[0] = <double> <int64_t> value / POWER[exponent]
         if is_negative:
             real[0] = -real[0]
     else:
-        real[0] = PyOS_string_to_double(<const char*> text.at + begin, &stop, NULL)
+        real[0] = PyOS_string_to_double(<const char*> begin, &stop, NULL)
         if not -MAX_REAL <= real[0] <= MAX_REAL:
             return OTHER
-    at[0] = i
+    at[0] = i - text.at
     return REAL
 
 

@@ -30,6 +30,7 @@ from traceferry.files._json_text import (
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # White space before text: no file has more of it.
 MAX_BLANK = 64
+BLANK = b" \t\r\n"
 MOST_REAL = sys.float_info.max
 
 
@@ -66,7 +67,7 @@ def members_seen(data: memoryview, begin: int = 0) -> tuple[dict[str, int], bool
     last, at, found = _seen_last
     if last is None or last() is not data or at != begin:
         try:
-            found = {_key(key): at for key, at, _ in members(data, _after_mark(data, begin))}, True
+            found = {_key(key): at for key, at, _ in members(data, _after_mark(data, begin))[0]}, True
         except JsonError as problem:
             found = {_key(key): at for key, at, _ in problem.found}, False
         _seen_last = ref(data), begin, found
@@ -83,29 +84,43 @@ class JsonText:
 
     data: memoryview = field(repr=False)
     path: str = ""
+    # Those of the outermost object, which are found together with its end.
+    _of_root: dict[int, dict[str, Range]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def root(self) -> Range:
         """Returns the outermost value. Raises FormatError for anything but white space behind it."""
         try:
-            found = Range(*skip(self.data, _after_mark(self.data, 0)))
+            found = self._root()
         except JsonError as problem:
             raise self._error(problem.message, problem.offset) from None
-        rest = bytes(self.data[found.end : found.end + MAX_BLANK]).lstrip(b" \t\r\n\0")
+        rest = bytes(self.data[found.end : found.end + MAX_BLANK]).lstrip(BLANK + b"\0")
         if rest:
             raise self._error("there is something behind the end of the JSON text", found.end)
         return found
 
+    def _root(self) -> Range:
+        begin = _after_mark(self.data, 0)
+        begin += len(head := bytes(self.data[begin : begin + MAX_BLANK])) - len(head.lstrip(BLANK))
+        try:
+            found, end = members(self.data, begin)
+        except JsonError:
+            return Range(*skip(self.data, begin))  # a list, or text whose damage is told in the order of the text
+        self._of_root[begin] = _ranges(found)
+        return Range(begin, end)
+
     def members(self, of: Range) -> dict[str, Range]:
         """Returns the values of an object's members; of two of one name, the later one."""
+        if of.begin in self._of_root:
+            return self._of_root[of.begin]
         try:
-            return {_key(key): Range(begin, end) for key, begin, end in members(self.data, of.begin)}
+            return _ranges(members(self.data, of.begin)[0])
         except JsonError as problem:
             raise self._error(problem.message, problem.offset) from None
 
     def elements(self, of: Range) -> list[Range]:
         """Returns the elements of a list."""
         try:
-            return [Range(begin, end) for _, begin, end in elements(self.data, of.begin)]
+            return [Range(begin, end) for _, begin, end in elements(self.data, of.begin)[0]]
         except JsonError as problem:
             raise self._error(problem.message, problem.offset) from None
 
@@ -198,6 +213,10 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, dict):
         return {encodable(key): _encodable(one) for key, one in value.items()}
     return value
+
+
+def _ranges(found: list[tuple[bytes, int, int]]) -> dict[str, Range]:
+    return {_key(key): Range(begin, end) for key, begin, end in found}
 
 
 def _number(value: Any) -> float:

@@ -20,7 +20,17 @@ from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
 from traceferry.importers.firefox.marker_types import MarkerTypes
 from traceferry.importers.firefox.names import Names
-from traceferry.importers.firefox.tables import Addresses, Facts, RowMemo, Stacks, add_tables, texts_of
+from traceferry.importers.firefox.tables import (
+    FRAME_COLUMNS,
+    FUNC_COLUMNS,
+    Addresses,
+    Facts,
+    FuncNames,
+    RowMemo,
+    Stacks,
+    add_tables,
+    texts_of,
+)
 from traceferry.importers.firefox.threads import Numbers, is_main, number_of
 from traceferry.importers.firefox.times import Times, join_clock
 from traceferry.reading import ImportContext
@@ -77,10 +87,11 @@ class _Profile:
         # "symbolicated" does not tell: the viewer says so once it has tried, whatever it has found.
         names = Names(trace, context, profile.source)
         stacks = StackTable(trace)
-        rows = RowMemo(trace.frames), RowMemo(trace.funcs)
+        rows = RowMemo(trace.frames, *FRAME_COLUMNS), RowMemo(trace.funcs, *FUNC_COLUMNS)
         self.facts = Facts(
-            trace, profile.version, profile.is_gecko, self.categories, self.bad, stacks, *rows, names, Addresses(), {}
-        )
+            trace, profile.version, profile.is_gecko, self.categories, self.bad, stacks, *rows, names, Addresses(),
+            FuncNames(trace),
+        )  # fmt: skip
         listed = list(zip(self.categories.names, self.categories.colors, strict=True))
         self.is_ours = is_ours(profile.meta)
         self.kinds = ours.kinds_of(profile.meta.get("markerSchema")) if self.is_ours else {}

@@ -14,6 +14,8 @@ from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
 from traceferry.importers.firefox.names import Names
 from traceferry.model import Array, TraceBuilder
 from traceferry.model.tables import GrowingTable
+from traceferry.native.arrays import grown
+from traceferry.native.rows import RowTable
 from traceferry.timeline.stacks import StackTable
 
 # Until then frames of callers have the addresses to which calls return.
@@ -25,6 +27,10 @@ OLD_SCRIPT = re.compile(r"(.*) \((.+):([0-9]{1,9})(?::([0-9]{1,9}))?\)", re.DOTA
 UNKNOWN = "(unknown)"
 MAX_LINE = (1 << 31) - 1
 FIRST_FRAMES = 1 << 10
+FRAME_COLUMNS = (
+    "func", "category", "tier", "source", "line", "column", "symbol", "lib", "inline_depth", "address",
+)  # fmt: skip
+FUNC_COLUMNS = ("name", "source", "line", "column", "is_js", "kind")
 
 Members = dict[str, Any]
 
@@ -53,32 +59,71 @@ class Addresses:
 class RowMemo:
     """The rows of a table of the trace that are known by their values: threads have most of theirs in common."""
 
-    def __init__(self, table: GrowingTable) -> None:
-        self._table = table
-        self._known: dict[bytes, int] = {}
+    def __init__(self, table: GrowingTable, *columns: str) -> None:
+        self._table, self._columns = table, columns
+        self._met = RowTable(len(columns))
+        self._rows = np.empty(0, np.int32)  # of the table, of each that was met
 
     def rows(self, n: int, columns: dict[str, Array | int]) -> Array:
         """Returns the rows with these values, int32. columns: n values, or one for all."""
         values = np.empty((n, len(columns)), np.int64)
-        for nth, column in enumerate(columns.values()):
-            values[:, nth] = column
-        keys: list[bytes] = values.view(f"V{values.itemsize * len(columns)}").ravel().tolist()
-        known = self._known.get
-        found = np.array([known(key, -1) for key in keys], np.int32)
-        missing = np.flatnonzero(found < 0)
-        if len(missing):
-            new = values[missing].T.tolist()
-            added = self._table.intern_all(len(missing), **dict(zip(columns, new, strict=True)))
-            found[missing] = added
-            self._known.update(zip((keys[nth] for nth in missing.tolist()), added, strict=True))
-        return found
+        for nth, name in enumerate(self._columns):
+            values[:, nth] = columns[name]
+        n_known = len(self._met)
+        found = self._met.intern(values)
+        if new := len(self._met) - n_known:
+            cells = self._met.rows[n_known:].T.tolist()
+            self._rows = grown(self._rows, n_known + new)
+            self._rows[n_known : n_known + new] = self._table.intern_all(
+                new, **dict(zip(self._columns, cells, strict=True))
+            )
+        return self._rows[found]
+
+
+class FuncNames:
+    """The names of functions, as strings of the trace. Those that are only addresses are called after their library,
+    as libc.so.6+0x1234."""
+
+    PLAIN = -1  # in the place of library and address, where the name is more than an address
+
+    def __init__(self, trace: TraceBuilder) -> None:
+        self._trace = trace
+        self._numbers: dict[str, int] = {}  # of each name; those that are addresses have an odd one
+        self._texts: list[str] = []
+        self._met = RowTable(3)  # number, library, address
+        self._rows = np.empty(0, np.int32)
+
+    def rows(self, names: list[str], lib: Array, begin: Array) -> tuple[Array, Array]:
+        """Returns (the trace's string, int32; whether it is only an address) of each function. lib: rows of the
+        trace's, -1 is none; begin: their addresses."""
+        known, add = self._numbers.get, self._add_text
+        number = np.array([add(name) if (one := known(name)) is None else one for name in names], np.int64)
+        is_address = ((number & 1) > 0) & (lib >= 0)
+        places = np.where(is_address, lib, self.PLAIN), np.where(is_address, begin, self.PLAIN)
+        n_known = len(self._met)
+        found = self._met.intern(np.stack((number, *places), axis=1))
+        if new := len(self._met) - n_known:
+            self._rows = grown(self._rows, n_known + new)
+            self._rows[n_known : n_known + new] = [self._added(*row) for row in self._met.rows[n_known:].tolist()]
+        return self._rows[found], is_address
+
+    def _add_text(self, name: str) -> int:
+        number = 2 * len(self._texts) + (name.startswith("0x") and ADDRESS.fullmatch(name) is not None)
+        self._texts.append(name)
+        self._numbers[name] = number
+        return number
+
+    def _added(self, number: int, lib: int, begin: int) -> int:
+        strings = self._trace.strings
+        if lib == self.PLAIN:
+            return strings.intern(self._texts[number >> 1] or UNKNOWN)
+        return strings.intern(f"{strings[int(self._trace.libs['name'][lib])]}+{begin:#x}")
 
 
 class Facts(NamedTuple):
     """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one; stacks: those of all its
     threads, which `publish` adds to the trace; frames, funcs: rows of the trace's; names: of addresses;
-    known: what they gave; func_names: by name, library and address, the trace's string and whether it is an
-    address."""
+    known: what they gave."""
 
     trace: TraceBuilder
     version: int
@@ -90,7 +135,7 @@ class Facts(NamedTuple):
     funcs: RowMemo
     names: Names
     known: Addresses
-    func_names: dict[tuple[str, int, int], tuple[int, bool]]
+    func_names: FuncNames
 
 
 # (int64 [n + 1], int32): frames[first[i]:first[i + 1]] are those of the ith chain, the outermost first.
@@ -359,8 +404,7 @@ class _Tables:
         return found
 
     def _named_funcs(self, names: list[str], place: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        """Returns the trace's string of each function, and which are only addresses: these are called after their
-        library, as libc.so.6+0x1234."""
+        """Returns the trace's string of each function, and which are only addresses."""
         lib, address, symbol = place
         func = self._frames.index("func", self._funcs.n)
         placed = np.flatnonzero((lib >= 0) & (func >= 0))[::-1]
@@ -370,21 +414,7 @@ class _Tables:
         of_symbol = np.append(self._symbols.ints("address", 0), -1)[np.append(symbol, -1)[first]]
         begin = np.where(own >= 0, own, np.where(of_symbol >= 0, of_symbol, np.append(address, -1)[first]))
         libs = np.where(first >= 0, self._lib_rows[np.append(lib, -1)[first]], -1)
-        known, add = self._facts.func_names, self._add_name
-        found = [
-            known.get(key) or add(*key) for key in zip(names, libs.tolist(), begin.tolist(), strict=True)
-        ]  # fmt: skip
-        pairs = np.array(found, np.int64).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1] > 0
-
-    def _add_name(self, name: str, lib: int, begin: int) -> tuple[int, bool]:
-        """Returns the trace's string of a function and whether it is an address. lib: of the trace, -1 is none."""
-        trace = self._trace
-        is_address = lib >= 0 and name.startswith("0x") and ADDRESS.fullmatch(name) is not None
-        shown = f"{trace.strings[int(trace.libs['name'][lib])]}+{begin:#x}" if is_address else name or UNKNOWN
-        found = trace.strings.intern(shown), is_address
-        self._facts.func_names[name, lib, begin] = found
-        return found
+        return self._facts.func_names.rows(names, libs, begin)
 
     # ------------------------------------------------------------ sources, libraries, symbols
 

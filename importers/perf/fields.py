@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
 from traceferry.common.shown_text import encodable
+from traceferry.files.source import release
 from traceferry.importers.perf import _fields
 from traceferry.model import Array
+
+# Of a file, in bytes: what is in memory at once of parts that are read once, or seldom.
+WINDOW = 1 << 25
 
 
 class CutError(Exception):
@@ -76,9 +82,33 @@ def until_nul(text: bytes) -> str:
     return text.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
-def numbers_at(data: Array, at: Array, dtype: str) -> Array:
-    """Returns the number at each of these offsets of uint8, in the machine's byte order. dtype: as it is in the data,
-    "<i4" for example; all its bytes must be there."""
-    kind = np.dtype(dtype)
-    found = _fields.numbers(data, np.ascontiguousarray(at, np.int64), kind.itemsize, dtype.startswith(">"))
+def numbers_at(data: memoryview | Array, at: Array, dtype: str) -> Array:
+    """Returns the number at each of these offsets of bytes, in the machine's byte order. data: of a file, whose pages
+    are given back where the offsets go through many, or uint8; dtype: as it is in the data, "<i4" for example; all its
+    bytes must be there."""
+    kind, at = np.dtype(dtype), np.ascontiguousarray(at, np.int64)
+    found = np.empty(len(at), f"u{kind.itemsize}")
+    for part in _windows(data, at):
+        found[part] = _fields.numbers(data, at[part], kind.itemsize, dtype.startswith(">"))
     return found.view(kind.newbyteorder("="))
+
+
+def fields_at(data: memoryview | Array, at: Array, offsets: Array, sizes: Array, big: bool) -> Array:
+    """Returns the unsigned numbers of these sizes at these distances from each offset, uint64: a row for each distance.
+    data: as for `numbers_at`."""
+    at = np.ascontiguousarray(at, np.int64)
+    found = np.empty((len(offsets), len(at)), np.uint64)
+    for part in _windows(data, at):
+        found[:, part] = _fields.fields(data, at[part], offsets, sizes, big)
+    return found
+
+
+def _windows(data: memoryview | Array, at: Array) -> Iterator[slice]:
+    """Yields parts of the offsets, which go through a window each where they rise. Its pages are given back where there
+    is more than one."""
+    span = int(at.max()) - int(at.min()) if len(at) else 0
+    n_parts = min(1 + span // WINDOW, len(at)) or 1
+    for begin, end in pairwise(len(at) * nth // n_parts for nth in range(n_parts + 1)):
+        yield slice(begin, end)
+        if n_parts > 1 and isinstance(data, memoryview):
+            release(data, int(at[begin:end].min()), int(at[begin:end].max()))

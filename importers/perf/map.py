@@ -104,6 +104,8 @@ def _add_recording(
         samples = with_call_branches(samples, recording, memory, keep_apart, report, where)
     samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
+    # All of it was read; the threads come back to parts.
+    source.release(0, len(source.data))
     if np.any(samples.data_src != 0):
         stack = with_levels(stack, recording, trace)
     branches: Branches | None = None

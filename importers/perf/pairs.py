@@ -188,8 +188,7 @@ def _tids(recording: Recording, rows: Array) -> Array:
     samples = recording.samples
     tid = samples.tid[rows].astype(np.int64)
     if np.all((samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE)):
-        data = np.frombuffer(recording.stream, np.uint8)
-        tid[:] = numbers_at(data, samples.raw_at[rows] + COMMON_PID_AT, recording.order + "i4")
+        tid[:] = numbers_at(recording.stream, samples.raw_at[rows] + COMMON_PID_AT, recording.order + "i4")
     return tid
 
 

@@ -285,11 +285,11 @@ class Recording:
 
     def field(self, wanted: Field, rows: Array) -> Array:
         """Returns a tracepoint's field of these samples, as `decode_field` has it."""
-        return decode_field(wanted, np.frombuffer(self.stream, np.uint8), *self._raw_of(rows), self.order)
+        return decode_field(wanted, self.stream, *self._raw_of(rows), self.order)
 
     def integers(self, wanted: Sequence[Field], rows: Array) -> list[Array]:
         """Returns several of a tracepoint's fields of these samples, as `decode_integers` has them."""
-        return decode_integers(wanted, np.frombuffer(self.stream, np.uint8), *self._raw_of(rows), self.order)
+        return decode_integers(wanted, self.stream, *self._raw_of(rows), self.order)
 
     def _raw_of(self, rows: Array) -> tuple[Array, Array]:
         at = self.samples.raw_at[rows]

@@ -10,10 +10,11 @@ import numpy as np
 from traceferry.files.source import release
 from traceferry.importers.perf._records import SampleDecoder, SampleType
 from traceferry.importers.perf.events import EventTable
+from traceferry.importers.perf.fields import WINDOW
 from traceferry.importers.perf.layout import ReadFormat
 from traceferry.importers.perf.off_cpu import is_off_cpu
 from traceferry.importers.perf.recording import Event, Problem, Samples
-from traceferry.importers.perf.stream import WINDOW, Stream, has_payloads
+from traceferry.importers.perf.stream import Stream, has_payloads
 from traceferry.model import Array
 
 COLUMNS: dict[str, Any] = {

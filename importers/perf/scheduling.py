@@ -82,6 +82,10 @@ class ByThread:
             zip(self.tids.tolist(), map(slice, edges.tolist(), [*edges[1:].tolist(), len(order)]), strict=True)
         )
 
+    def column(self, nth: int) -> Array:
+        """Returns a column of all threads, one thread after the other."""
+        return self._columns[nth]
+
     def of(self, tid: int, start: int, until: int) -> list[Array]:
         """Returns the columns of a thread between two times; the first column is the time."""
         mine = self._slices.get(tid, slice(0, 0))
@@ -306,18 +310,24 @@ class Switching:
     # ------------------------------------------------------------ threads that wake others
 
     def wakers(self, rows: Array) -> Array:
-        """int64: the threads that these samples of wakes are of; -1 where an interrupt has woken.
+        """int64: the threads that these samples of wakes are of; -1 where an interrupt has woken."""
+        return self._waker[rows].astype(np.int64)
+
+    @cached_property
+    def _waker(self) -> Array:
+        """int32, for each sample: whom `wakers` tells, where it is one of a wake.
 
         The last thread of a process wakes its parent when it has no number any more (kernel/exit.c: release_task); the
         tracepoint still has it."""
-        samples, data = self.recording.samples, np.frombuffer(self.recording.stream, np.uint8)
-        waker = samples.tid[rows].astype(np.int64)
-        has = np.flatnonzero((samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE))
-        raw_at, gone = samples.raw_at[rows[has]], waker[has] < 0
+        samples, data = self.recording.samples, self.recording.stream
+        waker = samples.tid.astype(np.int32)
+        rows = np.sort(self._wakes.column(1))
+        rows = rows[(samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE)]
         order = ">" if self.recording.byte_order == "big" else "<"
-        waker[has[gone]] = self._names.here(numbers_at(data, raw_at[gone] + COMMON_PID_AT, order + "i4"))
-        flags = numbers_at(data, raw_at + COMMON_FLAGS_AT, "u1")
-        waker[has[flags & IN_INTERRUPT != 0]] = -1
+        gone = rows[waker[rows] < 0]
+        waker[gone] = self._names.here(numbers_at(data, samples.raw_at[gone] + COMMON_PID_AT, order + "i4"))
+        flags = numbers_at(data, samples.raw_at[rows] + COMMON_FLAGS_AT, "u1")
+        waker[rows[flags & IN_INTERRUPT != 0]] = -1
         return waker
 
     @cached_property
@@ -344,8 +354,7 @@ class _Names:
         self._is_other = False
         if len(mine):
             order = ">" if recording.byte_order == "big" else "<"
-            data = np.frombuffer(recording.stream, np.uint8)
-            there = numbers_at(data, samples.raw_at[mine] + COMMON_PID_AT, order + "i4")
+            there = numbers_at(recording.stream, samples.raw_at[mine] + COMMON_PID_AT, order + "i4")
             here = samples.tid[mine]
             self._is_other = bool((there != here).any())
             if self._is_other:

@@ -12,12 +12,11 @@ import numpy as np
 from traceferry.files.decompress import ZSTD_MAGIC, Limit, decompress_stream
 from traceferry.files.source import release
 from traceferry.importers.perf._records import RecordScanner
+from traceferry.importers.perf.fields import WINDOW
 from traceferry.importers.perf.layout import RECORD_HEADER_SIZE, Header, RecordType
 from traceferry.importers.perf.recording import Problem
 from traceferry.model import Array
 
-# Of the file, in bytes: what is in memory at once where samples hold copies of stacks.
-WINDOW = 1 << 25
 LONG_SAMPLE = 2048
 USUAL_SAMPLE = 128  # bytes: for how many offsets there is memory at first
 COMPRESSED_TYPES = (RecordType.COMPRESSED, RecordType.COMPRESSED2)

@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perf import _fields
-from traceferry.importers.perf.fields import CutError, Fields, numbers_at, until_nul
+from traceferry.importers.perf.fields import CutError, Fields, fields_at, numbers_at, until_nul
 from traceferry.model import Array, rows_by_key
 
 MAGIC = b"\x17\x08\x44tracing"
@@ -127,7 +126,7 @@ def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Fi
     return [Field(name, int(offset), int(size), signed == "1", kind, "__rel_loc" in kind_of)]
 
 
-def decode_field(field: Field, data: Array, at: Array, size: Array, order: str) -> Array:
+def decode_field(field: Field, data: memoryview | Array, at: Array, size: Array, order: str) -> Array:
     """Returns a field of many records: integers as int64, as uint64 where they are so; text as str objects, of which
     equal ones are one; arrays of numbers as their hex text. 0 and "" where a record is too short for it. data: uint8;
     at, size: of each record's raw data; order: ">" or "<"."""
@@ -152,14 +151,16 @@ def decode_field(field: Field, data: Array, at: Array, size: Array, order: str) 
     return found
 
 
-def decode_integers(fields: Sequence[Field], data: Array, at: Array, size: Array, order: str) -> list[Array]:
+def decode_integers(
+    fields: Sequence[Field], data: memoryview | Array, at: Array, size: Array, order: str
+) -> list[Array]:
     """Returns integer fields of many records, each as `decode_field` does, in one pass over the data where all records
     are long enough for all of them."""
     end = max(field.offset + field.size for field in fields)
     if not all(field.kind == "integer" for field in fields) or bool((size < end).any()):
         return [decode_field(field, data, at, size, order) for field in fields]
     offsets, sizes = (np.array(column, np.int64) for column in zip(*((f.offset, f.size) for f in fields), strict=True))
-    numbers = _fields.fields(data, np.ascontiguousarray(at, np.int64), offsets, sizes, order == ">")
+    numbers = fields_at(data, at, offsets, sizes, order == ">")
     return [_integers(field, row) for field, row in zip(fields, numbers, strict=True)]
 
 
@@ -170,7 +171,7 @@ def _integers(field: Field, numbers: Array) -> Array:
     return numbers.view(np.int64) if field.signed or field.size < 8 else numbers
 
 
-def _texts(field: Field, data: Array, at: Array, length: Array) -> Array:
+def _texts(field: Field, data: memoryview | Array, at: Array, length: Array) -> Array:
     """Returns texts of some lengths, each distinct one made once."""
     found = np.full(len(at), "", object)
     for size, rows in rows_by_key(length).items():

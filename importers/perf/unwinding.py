@@ -14,14 +14,13 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.files.source import release
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, joined, with_chains
-from traceferry.importers.perf.fields import numbers_at
+from traceferry.importers.perf.fields import WINDOW, numbers_at
 from traceferry.importers.perf.layout import ABI_SIMD, KERNEL_MODE
 from traceferry.importers.perf.mappings import is_anonymous
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Program
 from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
-from traceferry.importers.perf.stream import WINDOW
 from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
 from traceferry.unwinding._unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder
