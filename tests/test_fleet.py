@@ -821,7 +821,7 @@ def test_a_merged_profile_does_not_depend_on_the_order_in_which_parts_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
-    for name, content in recordings(40):
+    for name, content in recordings(12):
         (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "runs" / name).write_bytes(content)
     outputs = []

@@ -36,7 +36,7 @@ from traceferry.analysis.info.summary import summarize
 TRACEFERRY = Path(sys.executable).with_name("traceferry")
 PATTERN = f"s3://{BUCKET}/in/{{service}}/{{commit}}/{{host}}.*"
 # How many recordings, of which one in DAMAGED is damaged.
-SIZES = [40, pytest.param(1000, marks=pytest.mark.large)]
+SIZES = [20, pytest.param(1000, marks=pytest.mark.large)]
 DAMAGED = 20
 
 

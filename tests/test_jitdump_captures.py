@@ -249,7 +249,10 @@ def test_every_line(name: str) -> None:
     (pad1,) = struct.unpack_from(order + "I", data, 16)
     assert (pad1 == V8_PAD1) == (name in V8_DUMPS + BIGFP)
     bias = V8_BIAS if pad1 == V8_PAD1 or name.startswith("lli") else 0
-    n_checked, n_overwritten, n_of_bytecode = 0, 0, 0
+    n_overwritten, n_of_bytecode = 0, 0
+    # Looked at in the end: the table of frames grows with each that is asked for.
+    found: list[tuple[int, int, str]] = []
+    without: list[int] = []
     for code, load in enumerate(loads):
         entries = entries_of(load, order)
         n_overwritten += entries is None
@@ -257,8 +260,7 @@ def test_every_line(name: str) -> None:
             n_of_bytecode += 1
             frames = [reader.frames_at(trace, code, offset) for offset in range(0, len(load.code), 7)]
             assert len(set(frames)) == len(frames)
-            for (frame,) in frames:
-                assert (trace.frames["line"][frame], trace.frames["column"][frame]) == (0, 0)
+            without += [frame for (frame,) in frames]
             continue
         if entries is None:
             continue
@@ -267,11 +269,14 @@ def test_every_line(name: str) -> None:
             if 0 <= offset < len(load.code):
                 place = f"@{file}:{line}:{column}" if column else f"@{file}:{line}"
                 (frame,) = reader.frames_at(trace, code, offset)
-                assert frame_text(trace, frame).endswith(place) if line else not trace.frames["line"][frame]
-                n_checked += 1
+                found.append((frame, line, place))
+    for frame, line, place in found:
+        assert frame_text(trace, frame).endswith(place) if line else not trace.frames["line"][frame]
+    assert not trace.frames["line"][without].any()
+    assert not trace.frames["column"][without].any()
     assert n_overwritten == count_of(trace, "file_name_repaired")
     assert n_of_bytecode == count_of(trace, "bytecode_lines")
-    assert n_checked > 0 or name.startswith(WITHOUT_LINES)
+    assert found or name.startswith(WITHOUT_LINES)
 
 
 def count_of(trace: Trace, kind: str) -> int:
@@ -297,7 +302,7 @@ def end_of_function(text: list[str], line: int, column: int) -> tuple[int, int]:
     return len(text), len(text[-1]) + 1
 
 
-@pytest.mark.parametrize("name", [V8_DUMPS[0], V8_DUMPS[3]])
+@pytest.mark.parametrize("name", [V8_DUMPS[0], pytest.param(V8_DUMPS[3], marks=pytest.mark.large)])
 def test_lines_lie_inside_the_functions_of_the_program(name: str) -> None:
     """tiers.js was recorded: every position of a function's own code is inside it, or, where optimized code has
     inlined another, inside that one. Tables that were read out of step would show lines of anywhere."""
@@ -314,18 +319,22 @@ def test_lines_lie_inside_the_functions_of_the_program(name: str) -> None:
     assert len(ranges) > 20
     assert len(sources) > 1
     n = Counter[str]()
+    # Looked at in the end: the table of frames grows with each that is asked for.
+    asked: list[tuple[int, str, list[tuple[tuple[int, int], tuple[int, int]]]]] = []
     for code in range(len(trace.code)):
         func, name_of_code = int(trace.code["func"][code]), symbol_text(trace, code)
         if func not in ranges:
             continue
         inside = [ranges[func], *(ranges.values() if name_of_code[3] in "+*o" else ())]
-        for offset in range(0, int(trace.code["size"][code]), 4):
+        for offset in range(0, int(trace.code["size"][code]), 16):
             (frame,) = trace.code_readers[0].frames_at(trace, code, offset)
-            place = int(trace.frames["line"][frame]), int(trace.frames["column"][frame])
-            if place != (0, 0):
-                n["own" if inside[0][0] <= place <= inside[0][1] else "inlined"] += 1
-                assert any(begin <= place <= end for begin, end in inside), (name_of_code, place)
-    assert n["own"] > 10_000
+            asked.append((frame, name_of_code, inside))
+    for frame, name_of_code, inside in asked:
+        place = int(trace.frames["line"][frame]), int(trace.frames["column"][frame])
+        if place != (0, 0):
+            n["own" if inside[0][0] <= place <= inside[0][1] else "inlined"] += 1
+            assert any(begin <= place <= end for begin, end in inside), (name_of_code, place)
+    assert n["own"] > 2_500
     assert n["inlined"] < n["own"] / 2
 
 

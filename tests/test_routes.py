@@ -93,6 +93,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "person", compiled=True)
 
 
+@pytest.mark.large
 def test_a_cpp_engineer_with_an_xray_log(shell: Shell) -> None:
     """The program as it stands in docs/record/xray.md, and the log that a colleague sent where there is no clang."""
     wants("bash")
