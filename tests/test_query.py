@@ -6,6 +6,8 @@ import os
 import re
 import shlex
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,10 @@ RECORDINGS = [
     XRAY, PERF, PROFILE, MONO / "calls.mlpd.zst",
     MONO / "samples.mlpd.zst", MONO / "threads.mlpd.zst", SHARED / "perf-events/sched.data.zst",
     SHARED / "perf-events/multi.data.zst", SHARED / "viewers/firefox/ppvm--profile.json.gz",
+    SHARED / "viewers/pprof/parca--testdata-fib.pb.gz",
+    SHARED / "viewers/speedscope/speedscope--0.6.0-two-sampled.speedscope.json",
+    SHARED / "viewers/collapsed/speedscope--stackcollapse-simple.txt",
+    SHARED / "viewers/cpuprofile/speedscope--65-simple.cpuprofile",
 ]  # fmt: skip
 
 
@@ -283,6 +289,59 @@ def test_the_sql_stands_anywhere(query: Run, trace: Path) -> None:
 
 def test_no_sql(query: Run, trace: Path) -> None:
     assert "no SQL is given" in query(trace, status=2)
+
+
+def test_sql_in_another_place(query: Run, trace: Path) -> None:
+    assert "'SELECT 1' is SQL" in query("SELECT 1", trace, status=2)
+    assert "'SELECT 1' is SQL" in query(trace, "SELECT 1", "SELECT 2", status=2)
+    assert "read from a file with -f slow.sql" in query(trace, "slow.sql", status=2)
+    assert "both, a recording and the SQL" in query("-", "-f", "-", status=2)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="FIFOs")
+@pytest.mark.parametrize(("named", "is_trace"), [("-", True), ("-", False), ("fifo", False)])
+def test_pipes_are_read_once(found: str, trace: Path, tmp_path: Path, named: str, is_trace: bool) -> None:
+    """Both what the engine reads and what is converted: looking at the first bytes takes them away."""
+    recording = trace if is_trace else tmp_path / "x.folded"
+    if not is_trace:
+        recording.write_text("a;b 3\na;c 4\n")
+    path = "-" if named == "-" else str(tmp_path / "pipe")
+    command = [sys.executable, "-m", "traceferry", "query", "--quiet", path, "SELECT count(*) > 0 AS a FROM thread"]
+    if named == "-":
+        done = subprocess.run(command, input=recording.read_bytes(), capture_output=True, check=True)
+    else:
+        os.mkfifo(path)
+        with subprocess.Popen(["cp", recording, path]):
+            done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    assert done.stdout == b"a\n1\n"
+
+
+def test_errors_of_pipes_name_them(found: str) -> None:
+    command = [sys.executable, "-m", "traceferry", "query", "--quiet", "-", "SELECT 1"]
+    done = subprocess.run(command, input=b"no trace", capture_output=True, text=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"traceferry: -: trace_processor v")
+    assert b"(path: -)" in done.stderr
+
+
+def test_a_folder_with_one_recording(query: Run, trace: Path) -> None:
+    sql = "SELECT count(*) AS n FROM slice"
+    assert query(trace.parent, sql) == query(trace, sql)
+
+
+NO_TRACES = {
+    "JSON": (b'{"a": [1]}', "the members a"),
+    "DHAT": (b'{"dhatFileVersion": 2, "mode": "heap", "pps": [], "ftbl": []}', "DHAT"),
+    "a page": (b"<!doctype html>\n<html><body></body></html>", "a page"),
+    "JFR": (b"FLR\0" + bytes(64), "Java Flight Recorder"),
+}
+
+
+@pytest.mark.parametrize(("data", "said"), NO_TRACES.values(), ids=NO_TRACES)
+def test_what_is_known_to_be_no_trace(query: Run, tmp_path: Path, data: bytes, said: str) -> None:
+    """The engine takes any JSON and any page for a trace without events, and says nothing of others."""
+    (tmp_path / "x").write_bytes(data)
+    assert said in query(tmp_path / "x", "SELECT 1", status=2)
 
 
 def program(path: Path, text: str) -> str:

@@ -241,6 +241,15 @@ def test_a_table_has_a_thousand_rows(printed: Run, trace: Path) -> None:
     assert lines[1001:] == ["and 234 rows more: --csv or -o OUT has all"]
 
 
+def test_long_cells_leave_room_for_others(printed: Run, trace: Path) -> None:
+    """A table's only column has its texts whole."""
+    long = "SELECT replace(hex(zeroblob(150)), '0', 'é') AS long"
+    text, *said = printed(trace, long + ", 2 AS b").splitlines()[1:]
+    assert text.split() == ["é" * 99 + "…", "2"]
+    assert said == ["cells of more than 100 characters are cut (1): --csv or -o OUT has all"]
+    assert printed(trace, long).splitlines()[1:] == ["  " + "é" * 300]
+
+
 # ---------------------------------------------------------------- sizes
 
 

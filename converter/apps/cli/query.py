@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceferry import registry
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 OWN = "traceferry_"
 # Spaces, comments and empty statements.
 BLANK = re.compile(r"(?:\s|;|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
+# How a word begins that is SQL for certain, and no name of a file.
+WRITTEN_SQL = re.compile(r"\s*(?:select|with|include\s+perfetto|create\s+perfetto)\s", re.IGNORECASE)
 # The importer that reads through trace_processor.
 ENGINES = "perfetto"
 # Options that choose a part of a recording, with their values where they are not given.
@@ -82,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     write = query_rows.writer_for(arguments.output, as_json=arguments.json, as_csv=arguments.csv)
     engine = find_engine(arguments.trace_processor, arguments.download)
     messages()  # refuses where its packages are not installed, before anything is converted
+    options.look_into_folders(arguments)
     with _trace_of(arguments) as path:
         if sql is None:
             return _open_shell(engine, path, arguments.package)
@@ -95,9 +101,17 @@ def _inputs_and_sql(arguments: argparse.Namespace) -> tuple[list[str], str | Non
     """Returns the recordings, and the SQL; None asks for the engine's own shell."""
     words = list(arguments.words)
     if arguments.file is not None:
+        if arguments.file == "-" and "-" in words:
+            raise UsageError("standard input cannot be both, a recording and the SQL")
         return words, _text_of(arguments.file)
-    if len(words) > 1 and not os.path.exists(words[-1]):
-        return words[:-1], words[-1]
+    *others, last = words
+    if others and last.endswith(".sql"):
+        raise UsageError(f"{last}: SQL is read from a file with -f {last}")
+    for word in others:
+        if WRITTEN_SQL.match(word) and not os.path.exists(word):
+            raise UsageError(f"{shown(word)!r} is SQL, of which there is one word, behind the recordings")
+    if others and last != "-" and not os.path.exists(last):
+        return others, last
     if sys.stdin.isatty() and sys.stdout.isatty():
         return words, None
     raise UsageError("no SQL is given: behind the recordings, or with -f FILE.sql")
@@ -119,10 +133,14 @@ def _trace_of(arguments: argparse.Namespace) -> Iterator[str]:
     from traceferry.api import save
     from traceferry.apps.view.cache import cache_folder
 
-    if _is_read_by_engine(arguments):
-        yield os.path.abspath(arguments.inputs[0])
-        return
-    with cache_folder() as folder:
+    with cache_folder() as folder, _named_as_given(arguments, folder / "input"):
+        advice = None
+        if len(arguments.inputs) == 1 and not arguments.format and not os.path.isdir(arguments.inputs[0]):
+            is_read, advice = _is_read_by_engine(arguments)
+            if is_read:
+                with _advised(advice):
+                    yield os.path.abspath(arguments.inputs[0])
+                return
         path = str(folder / "recording.pftrace")
         with loaded(arguments, arguments.quiet) as (trace, progress):
             save(trace, path, progress=progress)
@@ -130,27 +148,73 @@ def _trace_of(arguments: argparse.Namespace) -> Iterator[str]:
         yield path
 
 
-def _is_read_by_engine(arguments: argparse.Namespace) -> bool:
-    """Returns whether the only input is a trace that trace_processor reads, of which no part is chosen. Raises
-    UsageError where a part is to be chosen of what traceferry does not read."""
+@contextmanager
+def _named_as_given(arguments: argparse.Namespace, copy: Path) -> Iterator[None]:
+    """Copies the only input to a file, if it is a pipe: it is looked at before it is read, and the engine reads files.
+    Errors name what was given."""
+    from traceferry.files.source import await_bytes, opened
+
+    given = arguments.inputs[0]
+    if len(arguments.inputs) > 1 or (given != "-" and (not os.path.exists(given) or not _is_pipe(given))):
+        yield
+        return
+    with open(copy, "wb") as file:
+        if given == "-":
+            await_bytes(sys.stdin.buffer)
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        else:
+            with opened(given) as pipe:
+                shutil.copyfileobj(pipe, file)
+        if not file.tell():
+            raise FormatError("the file is empty", 0, path=given)
+    arguments.inputs = [str(copy)]
+    try:
+        yield
+    except FormatError as error:
+        error.path, error.message = given, error.message.replace(str(copy), given)
+        raise
+
+
+def _is_pipe(path: str) -> bool:
+    mode = os.stat(path).st_mode
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+@contextmanager
+def _advised(advice: FormatError | None) -> Iterator[None]:
+    """Says what a file is, and what to give instead, where the engine cannot read it either."""
+    try:
+        yield
+    except FormatError:
+        if advice is None:
+            raise
+        raise advice from None
+
+
+def _is_read_by_engine(arguments: argparse.Namespace) -> tuple[bool, FormatError | None]:
+    """Returns whether the only input is a trace that trace_processor reads, of which no part is chosen; and what to say
+    if it does not. Raises UsageError where a part is to be chosen of what traceferry does not read, FormatError for
+    JSON and pages that are no traces: trace_processor takes any for an empty one."""
     from traceferry.files.decompress import limit_of
+    from traceferry.files.json_text import is_json, is_page
+    from traceferry.files.known_files import known_file
     from traceferry.files.pack import inputs_of
     from traceferry.files.source import open_source
 
-    if len(arguments.inputs) > 1 or arguments.format or os.path.isdir(arguments.inputs[0]):
-        return False
     if os.path.isfile(arguments.inputs[0]) and not os.path.getsize(arguments.inputs[0]):
-        return True  # an empty trace, on which SQL can be tried
+        return True, None  # an empty trace, on which SQL can be tried
     source = inputs_of(open_source(arguments.inputs[0], limit_of(arguments.decompress_limit)))[0]
     chosen = [option for option, unset in SELECTIONS.items() if getattr(arguments, option) != unset]
     try:
-        is_known = registry.detect(source).name != ENGINES
-    except FormatError:
-        is_known = False
+        return registry.detect(source).name == ENGINES and not chosen, None
+    except FormatError as error:
         if chosen:
             name = chosen[0].replace("_", "-")
             raise UsageError(f"--{name} is for recordings that traceferry reads itself; use SQL's WHERE") from None
-    return not is_known and not chosen and arguments.inputs[0] != "-"
+        head = source.data[: registry.HEAD_SIZE]
+        if is_json(head) or is_page(head):
+            raise
+        return True, error if known_file(source.data, source.path) else None
 
 
 def _results(session: Session, sql: str, each: bool) -> list[Rows]:

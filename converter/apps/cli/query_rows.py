@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from traceferry.trace_processor.results import Batch, Rows
 
 MOST_ROWS = 1000
+# Of a cell in a table of several columns: a longer one would push the others off the screen.
+MOST_WIDE = 100
 ROWS_AT_ONCE = 1 << 14
 
 
@@ -121,7 +123,15 @@ def _write_table(results: Sequence[Rows], out: Output) -> None:
     rows = results[-1]
     cells = [[shown(name) for name in rows.names]]
     cells += [list(map(_cell, row)) for row in islice(_values(rows), MOST_ROWS)]
+    n_cut = 0
+    for row in cells if len(rows.names) > 1 else ():
+        for nth, cell in enumerate(row):
+            if len(cell) > MOST_WIDE:
+                row[nth] = cell[: MOST_WIDE - 1] + "…"
+                n_cut += 1
     lines = aligned(cells)
+    if n_cut:
+        lines.append(f"cells of more than {MOST_WIDE} characters are cut ({n_cut}): --csv or -o OUT has all")
     if rows.n_rows > MOST_ROWS:
         lines.append(f"and {rows.n_rows - MOST_ROWS} rows more: --csv or -o OUT has all")
     out.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
