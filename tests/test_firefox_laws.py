@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +46,25 @@ def test_our_own_profiles_come_back(path: Path, tmp_path: Path) -> None:
             assert again[key][what] == value, (key, what)
 
 
-def contents(trace: Trace, start: int | None = None) -> dict[Any, Any]:
-    """What comes back, by thread, and the counters of processes. start: what times are counted from: the trace's."""
+def contents(
+    trace: Trace, start: int | None = None, what_of: Callable[[Trace, int], Any] | None = None
+) -> dict[Any, Any]:
+    """What comes back, by thread, and the counters of processes. start: what times are counted from: the trace's;
+    what_of: what has to be equal of a frame: everything but its address."""
+    what_of = what_of or frame_of
     found: dict[Any, Any] = {}
     start = trace.start_ts if start is None else start
-    cache = dict[int, Any]({-1: ()})
+    cache, frames = dict[int, Any]({-1: ()}), dict[int, Any]()
     for process, thread in trace.threads:
         data = thread.load(trace)
         inside = data.trace
 
         def place(stack: int, inside: Trace = inside) -> Any:
             if stack not in cache or stack >= len(trace.stacks):
-                cache[stack] = made.func_path(inside, stack)
+                frame = int(inside.stacks["frame"][stack])
+                if frame not in frames or frame >= len(trace.frames):
+                    frames[frame] = what_of(inside, frame)
+                cache[stack] = (*place(int(inside.stacks["prefix"][stack]), inside), frames[frame])
             return cache[stack]
 
         samples: Counter[Any] = Counter()
@@ -80,7 +88,8 @@ def contents(trace: Trace, start: int | None = None) -> dict[Any, Any]:
                 (ts - start, size, inside.strings[name], place(stack)) for ts, size, name, stack in
                 zip(*(data.allocations[c].tolist() for c in ("ts", "size", "class_name", "stack")), strict=True)
             ],
-            "markers": markers(data, start, place), "scheduling": scheduling(inside, data, thread.end_ts, start),
+            "markers": markers(data, start, place), "flows": flows(data, start),
+            "scheduling": scheduling(inside, data, thread.end_ts, start),
             "states": states(inside, data, thread.end_ts, start),
         }  # fmt: skip
     for process in trace.processes:
@@ -88,6 +97,25 @@ def contents(trace: Trace, start: int | None = None) -> dict[Any, Any]:
             ts, value = counter.values["ts"] - start, counter.values["value"]
             found[process.pid, counter.name] = {"values": [*zip(ts.tolist(), value.tolist(), strict=True)]}
     return found
+
+
+def frame_of(trace: Trace, frame: int) -> tuple[Any, ...]:
+    """What a frame is: function, where it begins and what runs of it, how deep it is inlined, tier, category."""
+    row = {column.name: int(trace.frames[column.name][frame]) for column in trace.frames.spec.columns}
+    func = {name: int(trace.funcs[name][row["func"]]) for name in ("source", "line", "column", "is_js")}
+    names = [
+        trace.strings[int(table[column][row[of]])] if row[of] >= 0 else ""
+        for of, table, column in (
+            ("tier", trace.tiers, "name"), ("tier", trace.tiers, "family"), ("category", trace.categories, "name"),
+        )
+    ]  # fmt: skip
+    parent = int(trace.categories["parent"][row["category"]]) if row["category"] >= 0 else -1
+    names.append(trace.strings[int(trace.categories["name"][parent])] if parent >= 0 else "")
+    sources = [
+        trace.strings[int(trace.sources["path"][one])] if one >= 0 else "" for one in (func["source"], row["source"])
+    ]
+    place = func["line"], func["column"], row["line"], row["column"], row["inline_depth"], bool(func["is_js"])
+    return trace.func_name(row["func"]), *sources, *place, *names
 
 
 def markers(data: Any, start: int, place: Any) -> Counter[Any]:
@@ -101,6 +129,17 @@ def markers(data: Any, start: int, place: Any) -> Counter[Any]:
             shown = tuple(sorted((k, v) for k, v in zip(keys, fields, strict=True) if v not in ("", 0)))
             found[kind.name, ts - start, dur, place(stack), shown] += 1
     return found
+
+
+def flows(data: Any, start: int) -> Counter[Any]:
+    """What is joined in this thread, by time and type: flows of one row, and to other threads, are lost."""
+    joined: defaultdict[int, list[Any]] = defaultdict(list)
+    for kind, table in data.markers.items():
+        for ts, flow in zip(table["ts"].tolist(), table["flow"].tolist(), strict=True):
+            joined[flow].append((ts - start, kind.name))
+    for call, flow in zip(data.arguments["call"].tolist(), data.arguments["flow"].tolist(), strict=True):
+        joined[flow].append((int(data.calls["ts"][call]) - start, "Call"))
+    return Counter(tuple(sorted(rows)) for flow, rows in joined.items() if flow and len(rows) > 1)
 
 
 def arguments(trace: Trace, data: Any, start: int) -> Counter[Any]:

@@ -19,6 +19,7 @@ import traceferry
 from traceferry.apps.cli import main
 from traceferry.importers.perfetto.slices import INSTANT
 from traceferry.model import RUNNING, Thread, Trace
+from traceferry.model.categories import OFF_CPU_COLORS
 from traceferry.trace_processor.engine import VARIABLE, find_engine
 from traceferry.trace_processor.session import Session
 
@@ -38,8 +39,8 @@ def test_our_own_traces_come_back(path: Path, tmp_path: Path) -> None:
     trace = load_checked(path)
     traceferry.save(trace, tmp_path / "again.pftrace")
     has_long = any(thread.tid > LONGEST for _, thread in trace.threads)
-    again = named(contents(load_checked(tmp_path / "again.pftrace"), 0), has_long)
-    before = named(contents(trace, 0), has_long)
+    again = named(contents(load_checked(tmp_path / "again.pftrace"), 0, frame_of), has_long)
+    before = named(contents(trace, 0, frame_of), has_long)
     pids = Counter(process.pid for process in trace.processes)
     # Of processes with one number all but one get another; sizes of allocations come back as views of the process.
     kept = {key for key in before if len(key) == 3 and pids[key[0]] == 1}
@@ -55,6 +56,19 @@ def test_our_own_traces_come_back(path: Path, tmp_path: Path) -> None:
         ts, values = zip(*before[key]["values"], strict=True)
         assert [ts for ts, _ in again[key]["values"]] == [*ts]
         assert [value for _, value in again[key]["values"]] == pytest.approx(values)
+
+
+def frame_of(trace: Trace, frame: int) -> tuple[Any, ...]:
+    """The function; where there is an address, how deep it is inlined, its tier, and whether it is the kernel's."""
+    row = {column.name: int(trace.frames[column.name][frame]) for column in trace.frames.spec.columns}
+    tier, category = row["tier"], row["category"]
+    columns = (trace.tiers[name] for name in ("name", "family", "color"))
+    tiers = [trace.strings[int(column[tier])] for column in columns] if tier >= 0 else []
+    # Off the processors, code of the kernel has the category of why.
+    names = ("Kernel", *OFF_CPU_COLORS)
+    is_kernel = category >= 0 and trace.strings[int(trace.categories["name"][category])] in names
+    placed = (row["inline_depth"], *tiers, is_kernel) if row["address"] >= 0 and row["lib"] >= 0 else ()
+    return trace.func_name(row["func"]), *placed
 
 
 # Perfetto's numbers of threads are int32; longer ones are others there, which names tell.

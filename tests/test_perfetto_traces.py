@@ -195,6 +195,28 @@ def test_lines_come_back(tmp_path: Path) -> None:
     assert functions_of(traceferry.load(tmp_path / "x.pftrace")) == before
 
 
+def test_categories_and_the_interval_come_back(tmp_path: Path) -> None:
+    def leaves_of(trace: Trace) -> Counter[Any]:
+        found: Counter[Any] = Counter()
+        for _, thread in trace.threads:
+            stacks = thread.load(trace).samples["stack"] if not thread.sample_unit else np.zeros(0, np.int32)
+            for frame in trace.stacks["frame"][stacks[stacks >= 0]].tolist():
+                func, category = (int(trace.frames[name][frame]) for name in ("func", "category"))
+                is_js = bool(trace.funcs["is_js"][func])
+                name = trace.strings[int(trace.categories["name"][category])] if category >= 0 else ""
+                # Without an address nothing tells, nor does the name of a file what its folder did.
+                has_place = trace.frames["address"][frame] >= 0 and not trace.func_name(func).startswith("ffi.so")
+                found[trace.func_name(func), is_js, name if has_place else ""] += 1
+        return found
+
+    path = FIXTURES / OURS[1]
+    before, after = traceferry.load(path), traceferry.load(traceferry_trace(path, tmp_path))
+    expected = leaves_of(before)
+    assert {name for *_, name in expected} >= {"Kernel", "Runtime", "System library", "PHP"}
+    assert leaves_of(after) == expected
+    assert after.events[0].interval_ns == before.events[0].interval_ns > 0
+
+
 def test_samples_come_back(tmp_path: Path) -> None:
     path = FIXTURES / OURS[1]
 

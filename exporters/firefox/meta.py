@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.firefox.markers import graph_color
+from traceferry.exporters.tiers import category_of_tiers
 from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints, shown_weights
 from traceferry.model import (
     RUNNING,
@@ -223,7 +224,7 @@ def meta(
         "categories": categories.list,
         "markerSchema": schemas,
         "extra": [{"label": "Recording", "entries": _entries(trace)}, WRITER],
-        MARK: {"events": [event._asdict() for event in _shown_events(trace)]},
+        MARK: {"events": [event._asdict() for event in _shown_events(trace)], "tiers": categories.tiers()},
     }
     if any(a.cpu_ns >= 0 for a in activities):
         values["sampleUnits"] = {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}
@@ -338,6 +339,16 @@ class Categories:
             np.where(tier >= 0, self._of_tier[tier], self._of_category[category]),
             np.where(tier >= 0, self._variety_of_tier[tier], self._variety_of_category[category]),
         )
+
+    def tiers(self) -> list[list[int]]:
+        """Returns, of each tier, its category and subcategory, and those that most of its frames would have without it:
+        the format does not tell tiers and categories apart. Categories are as of the last `update`."""
+        of = category_of_tiers(self._trace)
+        places = zip(self._of_tier[:-1].tolist(), self._variety_of_tier[:-1].tolist(), strict=True)
+        categories = zip(self._of_category[of].tolist(), self._variety_of_category[of].tolist(), strict=True)
+        # One that is beyond the limit is "Other".
+        found = {place: [*place, *category] for place, category in zip(places, categories, strict=True) if place[0]}
+        return [*found.values()]
 
     def _tier(self, name: str, family: str, color: str) -> tuple[int, int]:
         category = self._entry(family or name, color)

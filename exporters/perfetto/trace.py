@@ -6,7 +6,9 @@ rare is on sequence 1 with absolute times.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from traceferry.exporters.perfetto.samples import Samples
 from traceferry.exporters.perfetto.scheduling import Scheduling
 from traceferry.exporters.perfetto.sources import write_sources
 from traceferry.exporters.perfetto.threads import renumbered
+from traceferry.exporters.tiers import category_of_tiers
 from traceferry.files.output import Output
 from traceferry.model import Counter, Process, StreamedTable, Thread, ThreadData, Trace, TraceBuilder
 
@@ -55,6 +58,18 @@ def _note_losses(trace: Trace, data: ThreadData, index: int) -> None:
     for table in data.tables():
         if table.spec.name not in CARRIED and id(table) not in markers and len(table):
             trace.report.note("table_not_carried", len(table), where=f"{index}", detail=table.spec.name)
+
+
+def _tiers(trace: Trace) -> list[list[Any]]:
+    """Returns what a trace has no place for: (name, family, colour, category, its colour, whether it runs scripts)."""
+    funcs, frames, strings = trace.funcs, trace.frames, trace.strings
+    runs_scripts = np.zeros(len(trace.tiers) + 1, bool)
+    runs_scripts[frames["tier"][funcs["is_js"][frames["func"]] & (frames["func"] >= 0)]] = True
+    tiers = ([strings[text] for text in trace.tiers[column].tolist()] for column in ("name", "family", "color"))
+    columns = (trace.categories[column] for column in ("name", "color"))
+    of = category_of_tiers(trace)
+    categories = ([strings[int(column[row])] if row >= 0 else "" for row in of.tolist()] for column in columns)
+    return [list(row) for row in zip(*tiers, *categories, runs_scripts[:-1].tolist(), strict=True)]
 
 
 class _Writer:
@@ -98,6 +113,8 @@ class _Writer:
         """Writes what refers to all that was written."""
         self._allocations.finish()
         self._samples.finish()
+        if tiers := _tiers(self._trace):
+            self.packets.write_attributes({"tiers": json.dumps(tiers)})
         columns = self._trace.frames["column"]
         coverage = len(self._trace.coverage)
         self._trace.report.note("table_not_carried", coverage, where="coverage", detail="coverage")

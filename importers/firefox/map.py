@@ -83,7 +83,9 @@ class _Profile:
         self.trace, self.profile, self.path = trace, profile, profile.source.path
         self.bad = BadRows()
         self.times = join_clock(trace, profile.meta)
-        self.categories = Categories(trace, profile.meta.get("categories"))
+        self.is_ours = is_ours(profile.meta)
+        tiers = ours.tiers_of(profile.meta) if self.is_ours else None
+        self.categories = Categories(trace, profile.meta.get("categories"), tiers)
         # "symbolicated" does not tell: the viewer says so once it has tried, whatever it has found.
         names = Names(trace, context, profile.source)
         stacks = StackTable(trace)
@@ -93,7 +95,6 @@ class _Profile:
             FuncNames(trace),
         )  # fmt: skip
         listed = list(zip(self.categories.names, self.categories.colors, strict=True))
-        self.is_ours = is_ours(profile.meta)
         self.kinds = ours.kinds_of(profile.meta.get("markerSchema")) if self.is_ours else {}
         self.event_rows = self._own_events() if self.is_ours else []
         schemas = profile.meta.get("markerSchema")

@@ -74,6 +74,15 @@ def _event(one: Any) -> Event | None:
     return Event(name, unit, interval, KINDS[kind], period, leader, held.get("is_scaled") is True)
 
 
+def tiers_of(meta: Members) -> dict[tuple[int, int], tuple[int, int]] | None:
+    """Returns which (category, subcategory) are tiers, and the category of their frames; None: it is not told."""
+    listed = mark_of(meta).get("tiers")
+    if not isinstance(listed, list):
+        return None
+    rows = [one for one in listed if isinstance(one, list) and len(one) == 4 and all(whole(n, -1) >= 0 for n in one)]
+    return {(category, part): (of, part_of) for category, part, of, part_of in rows}
+
+
 def kinds_of(schemas: Any) -> dict[str, Schema]:
     """Returns the schemas of markers that are none in the model, by their names."""
     listed = schemas if isinstance(schemas, list) else []

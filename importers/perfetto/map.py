@@ -20,7 +20,7 @@ from traceferry.importers.perfetto.slices import (
     flows_by_slice,
     read_slices,
 )
-from traceferry.importers.perfetto.stacks import add_stacks
+from traceferry.importers.perfetto.stacks import add_stacks, own_tiers
 from traceferry.importers.perfetto.states import LOG, read_logs, read_states
 from traceferry.model import (
     ALLOCATIONS,
@@ -59,6 +59,9 @@ UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "byte
 OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
 # That of our allocations, and what stands for its event.
 OWN_ALLOCATIONS, ALLOCATED = "allocations", -1
+# What our traces say of JIT tiers, which have no place in a trace.
+OWN_TIERS = "tiers"
+MOST_DIGITS = 18
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
 
@@ -93,9 +96,11 @@ class _Mapping:
         trace.inputs.append(
             Input(encodable(self.source.name), "perfetto", f"trace_processor {tables.version}", _producer(tables))
         )
-        for name, value in _attributes(tables).items():
+        attributes = _attributes(tables)
+        tiers = own_tiers(trace, attributes.pop(OWN_TIERS, "")) if self.is_ours else None
+        for name, value in attributes.items():
             trace.attributes.setdefault(name, value)
-        self.stacks = add_stacks(trace, tables)
+        self.stacks = add_stacks(trace, tables, tiers)
         self.stack_of_slice = self._stack_of_slice()
         scripts = (tables["scripts"][name].texts() for name in ("name", "source"))
         for path, text in zip(*scripts, strict=True):
@@ -292,7 +297,12 @@ class _Mapping:
     def _event(self, name: str, unit: str) -> Event:
         if self.is_ours and (name, unit) == (off_cpu.EVENT.name, off_cpu.EVENT.unit):
             return off_cpu.EVENT
-        return Event(encodable(name) or "samples", UNITS.get(unit, "count"), kind="clock" if unit == "ns" else "other")
+        said = self.trace.attributes if self.is_ours else {}
+        interval = said.get("sampling_interval_ns", "") if name == said.get("sampled_event") else ""
+        return Event(
+            encodable(name) or "samples", UNITS.get(unit, "count"), kind="clock" if unit == "ns" else "other",
+            interval_ns=int(interval) if interval.isdecimal() and len(interval) < MOST_DIGITS else 0,
+        )  # fmt: skip
 
     def _add_scheduling(self) -> None:
         answer = self.tables["states"]

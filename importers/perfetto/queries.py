@@ -44,7 +44,7 @@ LEFT JOIN (
 ORDER BY s.ts, s.id"""
 CALLSITES = "SELECT id, parent_id, frame_id FROM stack_profile_callsite ORDER BY depth, id"
 FRAMES = """
-SELECT id, coalesce(deobfuscated_name, name) AS name, mapping, rel_pc, symbol_set_id FROM stack_profile_frame
+SELECT id, coalesce(deobfuscated_name, name) AS name, mapping, rel_pc, symbol_set_id, type FROM stack_profile_frame
 ORDER BY id"""
 SYMBOLS = """
 SELECT symbol_set_id, name, source_file, line_number FROM stack_profile_symbol ORDER BY symbol_set_id, id DESC"""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
+from functools import cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,15 +15,54 @@ from traceferry.common.shown_text import encodable
 from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import Array, TraceBuilder
 from traceferry.model.categories import KERNEL, OTHER, category_of_file
+from traceferry.symbolication.build_id import debug_id_of
+from traceferry.symbolication.code_mapping import add_tier
+from traceferry.symbolication.jit_names import Tier
+from traceferry.timeline.stack_profiles import LANGUAGES
 
 UNNAMED = "[unknown]"
-KERNEL_MAPPING = ("[kernel.kallsyms]", "/kernel", "kernel")
+KERNEL_MAPPING = ("[kernel.kallsyms]", "/[kernel.kallsyms]", "/kernel", "kernel")
+# Types of frames, and our own mappings of jitted code.
+IN_KERNEL, IN_JIT, INTERPRETED = "kernel", "jit", "interpreted"
+OWN_CODE = re.compile(r"/?JIT (?:\[(?P<tier>.*)\] )?.+-\d+(?: #\d+)?")
+INTERPRETER = "Interpreter"  # a family of tiers
+JIT = "JIT"
+HEX = re.compile("(?:[0-9a-fA-F]{2}){8,80}")
 Function = tuple[str, str, int]  # name, source, line
 
 
-def add_stacks(trace: TraceBuilder, tables: Tables) -> Array:
-    """Adds the callstacks. Returns int32: the trace's stack of each callsite, by its number; -1 is none."""
-    frames = _add_frames(trace, tables)
+class OwnTier(NamedTuple):
+    """A tier of a trace of ours: a row of tiers, the category of its frames, and whether they are of scripts."""
+
+    row: int
+    category: int
+    is_js: bool
+
+
+Tiers = dict[tuple[str, bool], OwnTier]  # by the name and whether it interprets; that of any interpreter under ""
+
+
+def own_tiers(trace: TraceBuilder, said: str) -> Tiers:
+    """Adds the tiers that a trace of ours tells of, and returns them."""
+    found: Tiers = {}
+    try:
+        rows = json.loads(said or "[]")
+        for name, family, color, category, category_color, is_js in rows:
+            tier = add_tier(trace, Tier(*(encodable(str(text)) for text in (name, family, color))))
+            of = trace.add_category(encodable(str(category)), encodable(str(category_color)))
+            interprets = family == INTERPRETER
+            found[str(name), interprets] = OwnTier(tier, of, is_js is True)
+            if interprets:
+                found.setdefault(("", True), found[str(name), True])
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return found
+
+
+def add_stacks(trace: TraceBuilder, tables: Tables, tiers: Tiers | None) -> Array:
+    """Adds the callstacks. tiers: of a trace of ours. Returns int32: the trace's stack of each callsite, by its number;
+    -1 is none."""
+    frames = _add_frames(trace, tables, tiers)
     callsites = tables["callsites"]
     ids, parents = (dense(callsites[name].numbers(-1), len(callsites)) for name in ("id", "parent_id"))
     # The last one stands for none.
@@ -34,31 +78,54 @@ def add_stacks(trace: TraceBuilder, tables: Tables) -> Array:
     return of_callsite
 
 
-def _add_frames(trace: TraceBuilder, tables: Tables) -> dict[int, list[int]]:
+def _add_frames(trace: TraceBuilder, tables: Tables, tiers: Tiers | None) -> dict[int, list[int]]:
     """Returns the trace's frames of each frame, the outermost function first."""
     libs, paths = _add_libs(trace, tables)
     symbols = _symbols(tables)
     answer = tables["frames"]
     columns = (answer[name].numbers(-1).tolist() for name in ("id", "mapping", "rel_pc", "symbol_set_id"))
+    numbers, mappings, addresses, sets = columns
+    kinds = answer["type"].texts()
+    functions = [
+        symbols.get(number) or [(name or UNNAMED, "", 0)]
+        for number, name in zip(sets, answer["name"].texts(), strict=True)
+    ]
+    own = [
+        _tier(tiers, paths.get(mapping, ""), kind) if tiers else None
+        for mapping, kind in zip(mappings, kinds, strict=True)
+    ]
+    # A function is one, whatever tiers it runs in.
+    scripts = {one[:2] for named, tier in zip(functions, own, strict=True) if tier and tier.is_js for one in named}
+    category = cache(lambda *of: trace.add_category(_category(*of, is_ours=tiers is not None)))
     found: dict[int, list[int]] = {}
-    for number, mapping, address, of_symbols, name in zip(*columns, answer["name"].texts(), strict=True):
-        lib = libs.get(mapping, -1)
-        category = trace.add_category(_category(paths.get(mapping, "")))
-        functions = symbols.get(of_symbols) or [(name or UNNAMED, "", 0)]
+    for nth, (number, mapping, address) in enumerate(zip(numbers, mappings, addresses, strict=True)):
+        lib, tier = libs.get(mapping, -1), own[nth]
+        columns_of = {
+            "lib": lib, "address": address if lib >= 0 else -1, "tier": tier.row if tier else -1,
+        }
         found[number] = [
-            _frame(trace, function, category, lib, address if lib >= 0 else -1, depth)
-            for depth, function in enumerate(functions)
-        ]
+            _frame(
+                trace, function, function[:2] in scripts,
+                category=tier.category if tier else category(paths.get(mapping, ""), kinds[nth], function[1]),
+                inline_depth=depth, **columns_of,
+            )
+            for depth, function in enumerate(functions[nth])
+        ]  # fmt: skip
     return found
 
 
-def _frame(trace: TraceBuilder, function: Function, category: int, lib: int, address: int, depth: int) -> int:
+def _tier(tiers: Tiers, path: str, kind: str) -> OwnTier | None:
+    """Returns the tier of a frame in a mapping of ours."""
+    code, interprets = OWN_CODE.fullmatch(path), kind == INTERPRETED
+    known = tiers.get((code["tier"], interprets)) if code and code["tier"] else None
+    return known or (tiers.get(("", True)) if interprets else None)
+
+
+def _frame(trace: TraceBuilder, function: Function, is_js: bool, **columns: int) -> int:
     name, path, line = function
     source = trace.sources.intern(path=trace.strings.intern(encodable(path))) if path else -1
-    func = trace.funcs.intern(name=trace.strings.intern(encodable(name)), source=source)
-    return trace.frames.intern(
-        func=func, category=category, line=line, lib=lib, address=address, inline_depth=depth
-    )  # fmt: skip
+    func = trace.funcs.intern(name=trace.strings.intern(encodable(name)), source=source, is_js=is_js)
+    return trace.frames.intern(func=func, line=line, **columns)
 
 
 def _symbols(tables: Tables) -> dict[int, list[Function]]:
@@ -81,11 +148,16 @@ def _add_libs(trace: TraceBuilder, tables: Tables) -> tuple[dict[int, int], dict
         paths[number] = path
         if path:
             name = trace.strings.intern(encodable(path.rsplit("/", 1)[-1] or path))
-            rows[number] = trace.libs.intern(name=name, code_id=trace.strings.intern(encodable(build_id)))
+            debug_id = trace.strings.intern(debug_id_of(build_id)) if HEX.fullmatch(build_id) else -1
+            code_id = trace.strings.intern(encodable(build_id))
+            rows[number] = trace.libs.intern(name=name, code_id=code_id, debug_id=debug_id)
     return rows, paths
 
 
-def _category(path: str) -> str:
-    if path.startswith(KERNEL_MAPPING):
+def _category(path: str, kind: str, source: str, *, is_ours: bool) -> str:
+    """path: of the mapping; kind: of the frame."""
+    if kind == IN_KERNEL or path.startswith(KERNEL_MAPPING):
         return KERNEL
+    if kind == IN_JIT and is_ours:
+        return LANGUAGES.get(PurePosixPath(source).suffix.lower(), JIT)
     return category_of_file(path) if path else OTHER
