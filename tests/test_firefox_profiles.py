@@ -59,23 +59,56 @@ def test_counts_of_profiles_of_others(entry: dict[str, Any]) -> None:
     assert sum(counters) == contents.get("counter_values", sum(counters))
 
 
+# Also as they were before the viewer wrote them. What processed3 was until version 35 has markers of other types.
 LADDERS = {
-    "mathic": ("v53.json.gz", "v55.json.gz", "v56.json.gz", "v58.json.gz", "v60.json.gz", "v61.json.gz", "v64.json.gz",
-               "v66.json.gz", "v68.json.gz", "v70.json.gz", "v70.jslb", "v71.json.gz", "v75.json.gz", "v75.jslb"),
+    "mathic": ("firefox/mathic--profile.json.gz", "v53.json.gz", "v55.json.gz", "v56.json.gz", "v58.json.gz",
+               "v60.json.gz", "v61.json.gz", "v64.json.gz", "v66.json.gz", "v68.json.gz", "v70.json.gz", "v70.jslb",
+               "v71.json.gz", "v75.json.gz", "v75.jslb"),
     "processed3": ("v36.json.gz", "v41.json.gz", "v48.json.gz", "v55.json.gz", "v70.json.gz"),
-    "argument-values": ("v70.json.gz", "v75.json.gz"),
+    "argument-values": ("firefox/profiler--argument-values.json", "v70.json.gz", "v75.json.gz"),
+    "recursion": ("gecko/speedscope--61-recursion.json", "v70.json.gz"),
 }  # fmt: skip
+TABLES = ("sources", "libs", "symbols", "categories", "tiers", "funcs", "frames", "stacks")
+
+
+def of_ladder(name: str, version: str) -> Trace:
+    file = version if "/" in version else f"firefox-ladder/{name}.{version}"
+    return load_checked(path_of({"file": file if made.VIEWERS.exists() else ""}))
 
 
 @pytest.mark.parametrize("name", LADDERS)
 def test_one_profile_in_many_versions_has_one_total(name: str) -> None:
-    traces = [
-        load_checked(path_of({"file": f"firefox-ladder/{name}.{version}" if made.VIEWERS.exists() else ""}))
-        for version in LADDERS[name]
-    ]
+    traces = [of_ladder(name, version) for version in LADDERS[name]]
     expected = totals(traces[0])
     for version, trace in zip(LADDERS[name], traces, strict=True):
         assert totals(trace) == expected, version
+
+
+def test_markers_of_the_oldest_ladder_are_all_that_differs() -> None:
+    traces = [of_ladder("processed3", version) for version in ("firefox/profiler--processed-3.json", "v30.json.gz")]
+    expected = {key: value for key, value in totals(of_ladder("processed3", "v36.json.gz")).items()}
+    for trace in traces:
+        found = totals(trace)
+        assert found.keys() == expected.keys()
+        for key, value in found.items():
+            is_thread = isinstance(value, tuple)
+            assert (value[0], value[2]) == (expected[key][0], expected[key][2]) if is_thread else value == expected[key]
+            assert not is_thread or value[1].total() == expected[key][1].total()
+
+
+def test_one_profile_in_many_versions_has_the_same_tables() -> None:
+    """From version 60 on, when all that these have stands in the profile."""
+    versions = [version for version in LADDERS["mathic"] if version.startswith(("v6", "v7"))]
+    found = []
+    for version in versions:
+        trace = of_ladder("mathic", version)
+        tables = {
+            name: [getattr(trace, name)[column.name].tolist() for column in getattr(trace, name).spec.columns]
+            for name in TABLES
+        }
+        found.append(tables | {"strings": [*trace.strings]})
+    for version, tables in zip(versions, found, strict=True):
+        assert tables == found[0], version
 
 
 # ---------------------------------------------------------------- versions of one made here

@@ -15,7 +15,7 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.recorder import command_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
-from traceferry.model import Clock, Event, Input, Trace, TraceBuilder
+from traceferry.model import COUNTER_VALUES, Clock, Counter, Event, Input, Process, Table, Trace, TraceBuilder
 from traceferry.model.categories import category_of_file
 
 HERE = __import__("platform").node()
@@ -138,12 +138,12 @@ GIVE = "give the file"
 CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "whole": (
         {"stacks": {f"f@app {MAIN}": 1234}},
-        ["good recording: 1,234 samples of cpu-clock, 0 threads, 2ms"],
+        ["good recording: 1,234 samples of cpu-clock, 2ms"],
     ),
     "what was lost and changes little": (
         {"stacks": {f"f@app {MAIN}": 999, f"libz.so+0x12@libz.so {MAIN}": 1},
          "notes": {"names_missing": NOT_FOUND, "lost_samples": {"count": 2}}},
-        ["good recording: 1,000 samples of cpu-clock, 0 threads, 2ms; 2 losses: --verbose"],
+        ["good recording: 1,000 samples of cpu-clock, 2ms; 2 losses: --verbose"],
     ),
     "frames end after one": (
         {"stacks": {f"f@app {MAIN}": 30, "f@app": 50, "f@app g@app": 20}},
@@ -152,13 +152,13 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     ),
     "a sixth of the stacks is no finding": (
         {"stacks": {f"f@app {MAIN}": 85, "f@app": 15}},
-        ["good recording: 100 samples of cpu-clock, 0 threads, 2ms"],
+        ["good recording: 100 samples of cpu-clock, 2ms"],
     ),
     "kernel threads, loaders, Go and threads of libc have no more frames": (
         {"stacks": {"schedule@[kernel.kallsyms]#Kernel": 50, "do_lookup_x@ld-linux-x86-64.so.2": 20,
                     "main.work@app runtime.goexit.abi0@app": 20, "f@app start_thread@libc.so.6": 20,
                     "clock_gettime@[vdso]": 5}},
-        ["good recording: 115 samples of cpu-clock, 0 threads, 2ms"],
+        ["good recording: 115 samples of cpu-clock, 2ms"],
     ),
     "garbage for a caller": (
         {"stacks": {"f@app g@app h@app [unknown]": 50, f"f@app {MAIN}": 50}},
@@ -208,7 +208,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     ),
     "a runtime with them": (
         {"stacks": {f"v8::Run@node {MAIN}": 95, f"work@#JavaScript {MAIN}": 5}, "command": "perf record -g node a.js"},
-        ["good recording: 100 samples of cpu-clock, 0 threads, 2ms"],
+        ["good recording: 100 samples of cpu-clock, 2ms"],
     ),
     "an interpreter without frame pointers": (
         {"stacks": {"_PyEval@libpython3.11.so.1.0": 95, f"f@app {MAIN}": 5}, "command": "perf record -g python3 a.py"},
@@ -229,7 +229,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     ),
     "few samples tell of no share": (
         {"stacks": {"libz.so+0x12@libz.so": 9}},
-        ["good recording: 9 samples of cpu-clock, 0 threads, 2ms"],
+        ["good recording: 9 samples of cpu-clock, 2ms"],
     ),
     "names of a library": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62},
@@ -313,7 +313,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     ),
     "what a viewer cannot show is no loss": (
         {"stacks": {f"f@app {MAIN}": 9}, "notes": {"columns_dropped": {}, "depth_cut": {}, "line_bias": {}}},
-        ["good recording: 9 samples of cpu-clock, 0 threads, 2ms"],
+        ["good recording: 9 samples of cpu-clock, 2ms"],
     ),
 }  # fmt: skip
 
@@ -384,3 +384,18 @@ def test_what_is_counted_on_the_way_is_what_is_counted_apart(name: str) -> None:
     for _, thread in tally.trace.threads:
         thread.load(tally.trace)
     assert verdict_of(trace, tally.samples)._replace(advice=()) == of_info
+
+
+@pytest.mark.parametrize(
+    ("has_counter", "said"),
+    [(False, "the recording holds nothing to show"), (True, "good recording: 1 counter, 5ms")],
+)
+def test_what_holds_nothing_is_no_good_recording(has_counter: bool, said: str) -> None:
+    """Nor is it one of 0 threads where it has something else."""
+    trace = TraceBuilder()
+    trace.join_clock(Clock("monotonic"))
+    trace.processes.append(Process(1, "p", 0, 5_000_000))
+    if has_counter:
+        values = Table(COUNTER_VALUES, {"ts": np.array([1, 4_000_000]), "value": np.array([1.0, 2.0])})
+        trace.processes[0].counters.append(Counter("memory", "bytes", "", values))
+    assert verdict_of(lawful(trace.done()), SampleTotals(TraceBuilder())).headline == said

@@ -18,6 +18,7 @@ IN_LIBRARY = re.compile(r"(.+) \(in ([^)]*)\)(?: (\+ [0-9]+)?)?.*", re.DOTALL)
 # "work (https://a.example/a.js:12:5)[3]", "(root)" is none
 IN_FILE = re.compile(r"(.*) \((.+?):([0-9]+)(?::([0-9]+))?\)(?:\[([0-9]+)\])?", re.DOTALL)
 # "https://a.example/a.js:12", of code outside of functions
+OUTSIDE = "(root scope) "  # as the viewer calls it
 FILE_ONLY = re.compile(r"([a-z-]+://.+?):([0-9]+)(?::([0-9]+))?(?:\[([0-9]+)\])?", re.DOTALL)
 ARROW = " -> "
 # Of markers of garbage collections, by type: the member with the ms of each phase.
@@ -100,7 +101,7 @@ class _Functions:
         if (found := IN_FILE.fullmatch(location)) and not found[2].startswith("0x"):
             return self._func(found[1], -1, True, _last(found[2]), *_place(found, 3)), -1, -1
         if found := FILE_ONLY.fullmatch(location):
-            return self._func(_last(found[1]), -1, True, _last(found[1]), *_place(found, 2)), -1, -1
+            return self._func(OUTSIDE + _last(found[1]), -1, True, _last(found[1]), *_place(found, 2)), -1, -1
         return self._func(location), -1, -1
 
     def _placed(self, address: int) -> tuple[int, int]:

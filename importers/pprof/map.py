@@ -40,6 +40,8 @@ UNITS = {
 }  # fmt: skip
 PROCESS, PID = ("process", "process_name", "comm"), ("pid", "process id", "process_id")
 THREAD, TID = ("thread", "thread name", "thread_name"), ("tid", "thread id", "thread_id", "os_thread_id")
+# What the amounts tell: the size of each object of a sample of a heap.
+OF_AMOUNTS = {"bytes"}
 NUMBERED = re.compile(r"(.*) \((\d{1,15})\)")
 # Threads that labels make; those of further ones are left out.
 MOST_LABELLED = 256
@@ -215,7 +217,7 @@ class _Mapping:
             process, pid = ours[1], int(ours[2])
         if ours := NUMBERED.fullmatch(thread):
             thread, tid = ours[1], int(ours[2])
-        for key in numbers:
+        for key in (key for key in numbers if key not in OF_AMOUNTS):
             self.lost[f"labels {key}"] += 1
         if texts and n_known >= MOST_LABELLED:
             for key in texts:

@@ -144,7 +144,7 @@ def _damaged(case: Case) -> Finding | None:
 def _no_samples(case: Case) -> Finding | None:
     issue = case.issues.get("no_samples")
     if issue is None:
-        return None
+        return Finding("no_samples", 1, "loss", "the recording holds nothing to show", None) if _is_empty(case) else None
     advice = []
     command = case.command
     event = (command.value("-e") if command is not None else None) or "cycles"
@@ -160,6 +160,17 @@ def _no_samples(case: Case) -> Finding | None:
         advice.append(Advice("no_samples", text, command.without("-F").with_options(waits).text))
     why = f": {issue.detail}" if issue.detail else ""
     return Finding("no_samples", 1, "loss", f"the recording has no samples{why}", None, tuple(advice), ("no_samples",))
+
+
+def _is_empty(case: Case) -> bool:
+    trace = case.trace
+    recorded = (thread.n_records for _, thread in trace.threads)
+    of_processes = (
+        bool(process.heap_snapshots) or any(len(counter.values) for counter in process.counters)
+        for process in trace.processes
+    )  # fmt: skip
+    tables = len(trace.code), len(trace.coverage)
+    return not (case.facts.samples or any(recorded) or any(of_processes) or any(tables))
 
 
 def _clock(case: Case) -> Finding | None:

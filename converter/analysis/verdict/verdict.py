@@ -111,7 +111,13 @@ def _distinct(advice: Iterable[Advice]) -> list[Advice]:
 def _good(case: Case) -> str:
     trace = case.trace
     n_threads = sum(not thread.sample_unit for _, thread in trace.threads)
-    parts = [f"{n_threads:,} thread{'s' if n_threads != 1 else ''}", format_duration(trace.end_ts - trace.start_ts)]
+    held = {"thread": n_threads}
+    if not n_threads:
+        held["view"] = len(trace.threads)
+        held["counter"] = sum(len(process.counters) for process in trace.processes)
+        held["heap snapshot"] = sum(len(process.heap_snapshots) for process in trace.processes)
+    parts = [f"{n:,} {what}{'s' if n != 1 else ''}" for what, n in held.items() if n]
+    parts.append(format_duration(trace.end_ts - trace.start_ts))
     if case.facts.samples and trace.sampling is not None:
         n = case.facts.samples
         of = f" of {trace.sampling.name}" if trace.sampling.name != NO_EVENT else ""
