@@ -86,7 +86,7 @@ def test_one_profile_in_many_versions_has_one_total(name: str) -> None:
 
 def test_markers_of_the_oldest_ladder_are_all_that_differs() -> None:
     traces = [of_ladder("processed3", version) for version in ("firefox/profiler--processed-3.json", "v30.json.gz")]
-    expected = {key: value for key, value in totals(of_ladder("processed3", "v36.json.gz")).items()}
+    expected = totals(of_ladder("processed3", "v36.json.gz"))
     for trace in traces:
         found = totals(trace)
         assert found.keys() == expected.keys()

@@ -59,6 +59,7 @@ UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "byte
 OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
 # That of our allocations, and what stands for its event.
 OWN_ALLOCATIONS, ALLOCATED = "allocations", -1
+OF_TRACE = "trace_attribute."
 # What our traces say of JIT tiers, which have no place in a trace.
 OWN_TIERS = "tiers"
 MOST_DIGITS = 18
@@ -96,7 +97,7 @@ class _Mapping:
         trace.inputs.append(
             Input(encodable(self.source.name), "perfetto", f"trace_processor {tables.version}", _producer(tables))
         )
-        attributes = _attributes(tables)
+        attributes = _attributes(tables, self.is_ours)
         tiers = own_tiers(trace, attributes.pop(OWN_TIERS, "")) if self.is_ours else None
         for name, value in attributes.items():
             trace.attributes.setdefault(name, value)
@@ -507,9 +508,11 @@ def _values(tables: Tables) -> Iterator[tuple[str, str]]:
             yield name, encodable(str(value))
 
 
-def _attributes(tables: Tables) -> dict[str, str]:
-    """Returns the trace's metadata. Attributes that traceferry wrote have their own names."""
-    return {name.removeprefix("trace_attribute."): value for name, value in _values(tables) if value}
+def _attributes(tables: Tables, is_ours: bool) -> dict[str, str]:
+    """Returns the trace's metadata: of a trace of ours the attributes of the recording, without what trace_processor
+    says of the file, as its size."""
+    values = [(name, value) for name, value in _values(tables) if value and (name.startswith(OF_TRACE) or not is_ours)]
+    return {name.removeprefix(OF_TRACE): value for name, value in values}
 
 
 def _producer(tables: Tables) -> str:

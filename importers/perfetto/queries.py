@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-PROCESSES = "SELECT upid, pid, name, start_ts, end_ts FROM process WHERE upid != 0 ORDER BY upid"
-THREADS = """
+# Each trace has a thread 0 of process 0: of idle processors, or of a recorder that numbers its threads so.
+BUSY = """(SELECT utid FROM thread_track JOIN slice ON slice.track_id = thread_track.id
+UNION SELECT utid FROM stack_sample_task_context)"""
+PROCESSES = f"""
+SELECT upid, pid, name, start_ts, end_ts FROM process
+WHERE upid != 0 OR upid IN (SELECT upid FROM thread WHERE utid IN {BUSY}) ORDER BY upid"""
+THREADS = f"""
 SELECT utid, tid, name, upid, is_main_thread, start_ts, end_ts FROM thread
-WHERE utid != 0 AND NOT coalesce(is_idle, 0) ORDER BY utid"""
+WHERE (utid != 0 AND NOT coalesce(is_idle, 0)) OR (utid = 0 AND utid IN {BUSY}) ORDER BY utid"""
 TRACKS = """
 SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upid, c.cpu AS cpu, g.id AS gpu
 FROM track t LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id

@@ -144,7 +144,8 @@ def _damaged(case: Case) -> Finding | None:
 def _no_samples(case: Case) -> Finding | None:
     issue = case.issues.get("no_samples")
     if issue is None:
-        return Finding("no_samples", 1, "loss", "the recording holds nothing to show", None) if _is_empty(case) else None
+        nothing = Finding("no_samples", 1, "loss", "the recording holds nothing to show", None)
+        return nothing if _is_empty(case) else None
     advice = []
     command = case.command
     event = (command.value("-e") if command is not None else None) or "cycles"
