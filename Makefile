@@ -182,6 +182,7 @@ lint: $(VENV)/.dev $(TYPING) node_modules/.package-lock.json
 	PATH="$$PATH:$(CURDIR)/$(BIN)" node_modules/.bin/biome ci --error-on-warnings converter exporters tests build/pages
 	PYTHONPATH=build/typing $(BIN)/lint-imports
 	$(BIN)/mypy
+	$(BIN)/mypy .ci/action.py
 	MYPYPATH=build/typing $(BIN)/stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml $(COMPILED)
 
 large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json

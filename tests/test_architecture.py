@@ -28,6 +28,8 @@ FORMATS = {"importers": formats("importers", "sniff"), "exporters": formats("exp
 # Where else in converter/ a word is one of the formats': a viewer of that name, the option of a command, commands that
 # advice names, names of files; and a script of a page that `view` serves, too.
 NAMED = {
+    # Which functions are Mono's own.
+    "converter/analysis/totals/own_code.py": {"mono"},
     # trace_processor reads Perfetto traces, and its package has this name.
     "converter/apps/cli/options.py": {"perfetto"},
     "converter/apps/cli/query.py": {"perfetto"},

@@ -28,11 +28,12 @@ FILES = {
         "/usr/lib/php/20220829/opcache.so", "/usr/lib/erlang/erts-13.1.5/bin/beam.smp", "/usr/bin/ruby3.1",
         "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2", "/usr/share/dotnet/shared/x/8.0.1/libcoreclr.so",
         "/x/libmozjs-136a1.so", "/x/site-packages/wasmtime/_libwasmtime.so", "/usr/bin/mono-sgen", "/usr/bin/luajit",
-        "/usr/bin/perl",
+        "/usr/bin/perl", "/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so",
+        "/home/me/.pyenv/versions/3.12.1/lib/python3.12/lib-dynload/_json.cpython-312-x86_64-linux-gnu.so",
     ],
     SYSTEM: [
         "/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1", "[vdso]",
-        "[vdso32]", "/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so",
+        "[vdso32]",
         "/home/me/image/rootfs/libstdc++.so.6.0.30", "/lib/x86_64-linux-gnu/libpthread-2.31.so",
     ],
     NATIVE: [

@@ -28,13 +28,14 @@ from traceferry.analysis.compare.comparison import Comparison, Options, Row, com
 from traceferry.analysis.compare.factors import METHODS, Factors, Method, factors_of
 from traceferry.analysis.compare.gate import evaluate, parse
 from traceferry.analysis.compare.level import Level, at_level, level_of
-from traceferry.analysis.compare.markdown import as_markdown, code
+from traceferry.analysis.compare.markdown import as_markdown
 from traceferry.analysis.compare.matching import Renames, matched
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.text import as_text
 from traceferry.analysis.totals.portable import Totals, Tree
 from traceferry.apps import cli
 from traceferry.common.errors import UsageError
+from traceferry.common.markdown import code
 from traceferry.model import Array
 
 JAVA = REPO / "fixtures" / "jit" / "java17" / "perf.data.zst"

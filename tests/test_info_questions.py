@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders.xray import Fdr
+from pages import Called, many_paths, sampled
 from streams import NS, START
 
 import traceferry
 from traceferry.analysis.info import questions
+from traceferry.analysis.info.markdown import as_markdown
+from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.info.threads import threads_lines
 from traceferry.apps import cli
 from traceferry.common.errors import UsageError
@@ -105,7 +109,8 @@ def test_the_command_answers(
 
 
 @pytest.mark.parametrize(
-    ("words", "status"), [(["--markdown"], 2), (["--callers", "zzz"], 2), (["--asm", "function 2"], 2)]
+    ("words", "status"),
+    [(["--callers", "zzz"], 2), (["--callers", "zzz", "--markdown"], 2), (["--asm", "function 2"], 2)],
 )
 def test_what_cannot_be_answered(tmp_path: Path, words: list[str], status: int) -> None:
     assert cli.main(["info", str(log(tmp_path / "app.xray")), *words]) == status
@@ -151,3 +156,42 @@ def test_idle_processes_are_a_number() -> None:
     assert threads_lines([process((n, 0), pid=n) for n in range(1, 400)], 20)[1:] == [
         "399 threads of 399 processes:", "  399 idle threads",
     ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- the whole as Markdown
+
+
+def test_the_whole_report_as_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info", str(log(tmp_path / "app.xray")), "--markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("### `")
+    assert any(line.startswith("**") for line in lines), "the verdict"
+    head = next(nth for nth, line in enumerate(lines) if line.endswith("| function |"))
+    cells = lines[head].count("|")
+    assert [line.count("|") for line in lines[head + 1 : head + 4]] == [cells] * 3, "the same cells in each row"
+    assert "`function 2`" in "".join(lines[head:])
+
+
+EVIL = "a`b|c\n<img src=x>[x](http://x) @you #1 **b**"
+
+
+def test_nothing_of_a_recording_is_markup() -> None:
+    trace = sampled([(Called(EVIL, source=f"/srv/{EVIL}"),)] * 3 + [(Called("main"), Called(EVIL, "Runtime"))] * 3)
+    trace.report.note("files_read", 1, where=EVIL, detail=EVIL)
+    text = as_markdown(summarize(trace), [trace.func_name(func) for func in range(len(trace.funcs))])
+    # Without code spans, each between as many backquotes as begin it, nothing of the name is left.
+    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert text.count("img src=x") >= 3
+    assert not re.search(r"<img|\]\(|@you|#1|\*\*b|http://", outside)
+    assert all(line.count("|") - line.count("\\|") in (0, 4) for line in text.splitlines())
+
+
+def test_a_report_that_is_too_long_for_a_comment_says_what_is_left_out() -> None:
+    trace = many_paths(3000)
+    summary, names = summarize(trace, top=10**4), [trace.func_name(func) for func in range(len(trace.funcs))]
+    whole = as_markdown(summary, names, limit=1 << 20)
+    assert "left out" not in whole
+    for limit in (400, 2000, 60_000):
+        text = as_markdown(summary, names, limit=limit)
+        assert len(text.encode()) <= limit
+        assert ("left out" in text) == (limit < len(whole.encode()))

@@ -14,6 +14,8 @@ from pages import Opened, browser, data_of
 from readers import perfetto
 from test_page import own_of, saved
 
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.info.text import as_text
 from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.trees import Trees
 from traceferry.exporters.tracepoints import MOST_TRACEPOINTS
@@ -140,6 +142,11 @@ def test_time_off_the_processors_is_when_it_passed() -> None:
     assert found.tolist() == expected.tolist()
 
 
+def test_costs_of_time_off_the_processors_are_of_the_function_that_waits() -> None:
+    told = as_text(summarize(several())).partition("largest costs of 215us off the CPU:\n")[2].splitlines()[:2]
+    assert [line.strip() for line in told] == ["95.3%  main itself", "4.65%  outside of your code"]
+
+
 def test_intervals_beyond_the_end_keep_their_length() -> None:
     waits = off_cpu.EVENT
     trace = recorded(
@@ -200,6 +207,10 @@ def opened(chromium: Any, path: Path) -> Opened:
 
 def test_the_page_of_several_events(tmp_path: Path, chromium: Any) -> None:
     shown = opened(chromium, saved(several(), tmp_path, without=["firefox", "perfetto"]))
+    nth = shown.eval("page.recording.measures.findIndex(({ kind }) => kind === 'off-cpu')")
+    shown.go(measure=str(nth))
+    assert shown.page.inner_text(".costs").splitlines() == ["95.3% main itself", "4.65% outside of your code"]
+    shown.go(measure="")
     options = shown.page.eval_on_selector_all("#flame .toolbar option", "all => all.map(one => one.textContent)")
     assert options == [
         "Samples of cpu-clock", "cpu-clock (time)", "cycles", "instructions", "page-faults", "Time off the CPU",

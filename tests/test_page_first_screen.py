@@ -13,7 +13,18 @@ from pages import Called, Opened, browser, sampled
 from test_page import RECORDINGS, saved
 
 import traceferry
-from traceferry.exporters.html.own_code import own_keys
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.info.text import as_text
+from traceferry.analysis.totals.own_code import (
+    INTERRUPT,
+    KERNEL_ENTRY,
+    NAMELESS,
+    OF_KERNEL,
+    OUTSIDE,
+    OWN,
+    PASSING,
+    whose_code,
+)
 from traceferry.model import Trace
 from traceferry.model.categories import KERNEL, LANGUAGE_COLORS, MACHINE_COLORS, NATIVE, RUNTIME, SYSTEM
 from traceferry.symbolication.short_names import short_names
@@ -22,47 +33,106 @@ from traceferry.symbolication.short_names import short_names
 
 
 @pytest.mark.parametrize(
-    ("called", "is_own"),
+    ("called", "whose"),
     [
-        (Called("main"), True),
-        (Called("sort_rows", source="/home/me/app/rows.c"), True),
-        (Called("_start"), False),
-        (Called("std::vector<int>::push_back(int const&)"), False),
-        (Called("core::fmt::write"), False),
-        (Called("void std::__introsort_loop<int*, long>(int*, int*, long)"), False),
-        (Called("bool __gnu_cxx::__ops::_Iter_less_iter::operator()<int*, int*>(int*, int*) const"), False),
-        (Called("std::vector<int> load<int>(char const*)"), True),
-        (Called("std_dev"), True),
-        (Called("node::Start(int, char**)", "Runtime"), False),
-        (Called("qsort", "System library"), False),
-        (Called("do_syscall_64", "Kernel"), False),
-        (Called("[unknown]", "Other"), False),
-        (Called("handle", "JavaScript", "/srv/app.js"), True),
-        (Called("Module._load", "JavaScript", "node:internal/modules/cjs/loader"), False),
-        (Called("StringPrototypeSplit", "JavaScript", kind="builtin"), False),
-        (Called("CEntry", "JavaScript", kind="stub"), False),
-        (Called("Hot.work(int)", "Java"), True),
-        (Called("java.util.TimSort.sort(Object[])", "Java"), False),
-        (Called("javanese.Text.of()", "Java"), True),
-        (Called("Leak:Step ()", "Managed"), True),
-        (Called("System.IO.File:Open (string)", "Managed"), False),
-        (Called("string:Concat (object[])", "Managed"), False),
-        (Called("instance void [System.Private.CoreLib]System.String::Join()", ".NET"), False),
-        (Called("Program::Main()", ".NET"), True),
-        (Called("hotp:loop/2", "Erlang"), True),
-        (Called("lists:foldl/3", "Erlang"), False),
-        (Called("loads", "Python", "/usr/lib/python3.11/json/__init__.py"), False),
-        (Called("main", "Python", "/usr/lib/python3/dist-packages/app.py"), True),
-        (Called("get", "Python", "/srv/venv/lib/python3.11/site-packages/requests/api.py"), True),
-        (Called("_find_and_load", "Python", "<frozen importlib._bootstrap>"), False),
-        (Called("System.String", "Objects"), False),
+        (Called("main"), OWN),
+        (Called("sort_rows", source="/home/me/app/rows.c"), OWN),
+        (Called("_start"), PASSING),
+        (Called("start_thread", "System library"), PASSING),
+        (Called("std::vector<int>::push_back(int const&)"), OUTSIDE),
+        (Called("core::fmt::write"), OUTSIDE),
+        (Called("core[9d6f94]::fmt::write"), OUTSIDE),
+        (Called("<alloc::vec::Vec<T> as core::clone::Clone>::clone"), OUTSIDE),
+        (Called("<app::Row as core::fmt::Display>::fmt"), OWN),
+        (Called("void std::__introsort_loop<int*, long>(int*, int*, long)"), OUTSIDE),
+        (Called("bool __gnu_cxx::__ops::_Iter_less_iter::operator()<int*, int*>(int*, int*) const"), OUTSIDE),
+        (Called("operator new(unsigned long)"), OUTSIDE),
+        (Called("_int_malloc"), OUTSIDE),
+        (Called("std::vector<int> load<int>(char const*)"), OWN),
+        (Called("std_dev"), OWN),
+        (Called("memory_of"), OWN),
+        (Called("sort_by", source="/rustc/a1b2c3/library/alloc/src/slice.rs"), OUTSIDE),
+        (Called("time.Now", source="time/time.go"), OUTSIDE),
+        (Called("net/http.(*conn).serve", source="/usr/lib/go-1.19/src/net/http/server.go"), OUTSIDE),
+        (Called("main.busy", source="./main.go"), OWN),
+        (Called("example.com/sort.Rows", source="/home/me/sort/rows.go"), OWN),
+        (Called("go.uber.org/zap.New", source="/home/me/go/pkg/mod/go.uber.org/zap/logger.go"), OWN),
+        (Called("runtime.memmove", source="/usr/local/go/src/runtime/memmove_amd64.s"), OUTSIDE),
+        (Called("time.Now", source="time.c"), OWN),
+        (Called("caml_alloc_small"), OUTSIDE),
+        (Called("node::Start(int, char**)", "Runtime"), PASSING),
+        (Called("node::fs::ReadFileUtf8(v8::FunctionCallbackInfo<v8::Value> const&)", "Runtime"), OUTSIDE),
+        (Called("_PyEval_EvalFrameDefault", "Runtime"), PASSING),
+        (Called("cfunction_vectorcall_O", "Runtime"), PASSING),
+        (Called("PyNumber_Add", "Runtime"), OUTSIDE),
+        (Called("time_sleep", "Runtime"), OUTSIDE),
+        (Called("execute_ex", "Runtime"), PASSING),
+        (Called("qsort", "System library"), OUTSIDE),
+        (Called("__x64_sys_futex", "Kernel"), OF_KERNEL),
+        (Called("do_syscall_64", "Kernel"), KERNEL_ENTRY),
+        (Called("asm_sysvec_apic_timer_interrupt", "Kernel"), INTERRUPT),
+        (Called("[unknown]", "Other"), NAMELESS),
+        (Called("(no unwind information: app)", "Other"), NAMELESS),
+        (Called("(program)"), NAMELESS),
+        (Called("handle", "JavaScript", "/srv/app.js"), OWN),
+        (Called("Module._load", "JavaScript", "node:internal/modules/cjs/loader"), OUTSIDE),
+        (Called("StringPrototypeSplit", "JavaScript", kind="builtin"), OUTSIDE),
+        (Called("LdaGlobalHandler", "JavaScript", kind="stub"), PASSING),
+        (Called("CEntry", "JavaScript", kind="stub"), PASSING),
+        (Called("GetById Load handler", "JIT", kind="inline cache"), PASSING),
+        (Called("compiled", "JIT"), OWN),
+        (Called("Hot.work(int)", "Java"), OWN),
+        (Called("java.util.TimSort.sort(Object[])", "Java"), OUTSIDE),
+        (Called("kotlin.collections.CollectionsKt.map", "Java"), OUTSIDE),
+        (Called("Interpreter", "Java", kind="stub"), PASSING),
+        (Called("javanese.Text.of()", "Java"), OWN),
+        (Called("Leak:Step ()", "Managed"), OWN),
+        (Called("System.IO.File:Open (string)", "Managed"), OUTSIDE),
+        (Called("string:Concat (object[])", "Managed"), OUTSIDE),
+        (Called("(wrapper runtime-invoke) object:runtime_invoke_void (object)", "Wrapper"), PASSING),
+        (Called("(wrapper managed-to-native) object:__icall_wrapper_mono_gc_alloc_vector (int)", "Wrapper"), PASSING),
+        (Called("(wrapper managed-to-native) System.GC:InternalCollect (int)", "Wrapper"), OUTSIDE),
+        (Called("instance void [System.Private.CoreLib]System.String::Join()", ".NET"), OUTSIDE),
+        (Called("Program::Main()", ".NET"), OWN),
+        (Called("hotp:loop/2", "Erlang"), OWN),
+        (Called("lists:foldl/3", "Erlang"), OUTSIDE),
+        (Called("gb_sets:add/2", "Erlang"), OUTSIDE),
+        (Called("'Elixir.Enum':map/2", "Erlang"), OUTSIDE),
+        (Called("'Elixir.Shop.Enum':map/2", "Erlang"), OWN),
+        (Called("loads", "Python", "/usr/lib/python3.11/json/__init__.py"), OUTSIDE),
+        (Called("encode", "Python", "json/encoder.py"), OUTSIDE),
+        (Called("run", "Python", "threading.py"), OUTSIDE),
+        (Called("run", "Python", "shop/threading.py"), OWN),
+        (Called("main", "Python", "/usr/lib/python3/dist-packages/app.py"), OWN),
+        (Called("get", "Python", "/srv/venv/lib/python3.11/site-packages/requests/api.py"), OWN),
+        (Called("_find_and_load", "Python", "<frozen importlib._bootstrap>"), OUTSIDE),
+        (Called("each", "Ruby", "/usr/lib/ruby/3.1.0/set.rb"), OUTSIDE),
+        (Called("each", "Ruby", "/usr/lib/ruby/gems/3.1.0/gems/shop/cart.rb"), OWN),
+        (Called("System.String", "Objects"), OUTSIDE),
+    ],
+    ids=lambda value: f"{value.name} {value.source}" if isinstance(value, Called) else "",
+)
+def test_whose_code_a_function_is(called: Called, whose: int) -> None:
+    trace = sampled([(called,)])
+    rows = np.stack([trace.frames[key] for key in ("func", "category", "tier")] + [np.zeros(1, np.int32)], axis=1)
+    assert whose_code(trace, rows).tolist() == [whose]
+
+
+@pytest.mark.parametrize(
+    ("called", "whose"),
+    [
+        (Called("__schedule", "Blocked", lib="[kernel.kallsyms]"), OF_KERNEL),
+        (Called("clock_nanosleep", "Sleeping", lib="libc.so.6"), OUTSIDE),
+        (Called("spin", "Preempted", lib="app"), OWN),
+        (Called("[no stack at the switch]", "Blocked"), NAMELESS),
     ],
     ids=lambda value: value.name if isinstance(value, Called) else "",
 )
-def test_whose_code_a_function_is(called: Called, is_own: bool) -> None:
+def test_where_a_thread_waits_is_whose_code_it_is_elsewhere(called: Called, whose: int) -> None:
+    """The category of such a frame tells why the thread was off the processors."""
     trace = sampled([(called,)])
     rows = np.stack([trace.frames[key] for key in ("func", "category", "tier")] + [np.zeros(1, np.int32)], axis=1)
-    assert own_keys(trace, rows).tolist() == [is_own]
+    assert whose_code(trace, rows).tolist() == [whose]
 
 
 def test_without_categories_functions_are_the_users() -> None:
@@ -70,7 +140,7 @@ def test_without_categories_functions_are_the_users() -> None:
     for _, thread in trace.threads:
         thread.load(trace)
     rows = np.stack([trace.frames[key] for key in ("func", "category", "tier")] + [trace.frames["func"]], axis=1)
-    assert own_keys(trace, rows).any()
+    assert (whose_code(trace, rows) == OWN).any()
 
 
 def test_the_users_code_the_runtime_the_system_and_the_kernel_have_colours_apart() -> None:
@@ -165,24 +235,80 @@ def test_the_largest_costs_are_in_words_with_links(chromium: Any, page: Path) ->
     assert shown.problems == []
 
 
-@pytest.mark.parametrize(
-    ("stacks", "words"),
-    [
-        ([(MAIN,)], ["100.0% main app.js:7 itself"]),
-        ([(MAIN, HANDLE)] * 9 + [(MAIN,)], ["90.0% handle app.js:7 itself", "10.0% main app.js:7 itself"]),
-        ([WORKER] * 3, ["100.0% v8::collect itself"]),
-        ([WAITING] * 3, ["100.0% pthread_cond_wait: most in do_futex (100.0%)"]),
-        ([WAITING[2:]], ["100.0% do_futex: most in __schedule (100.0%)"]),
-        ([(MAIN, UNKNOWN, SPLIT), (UNKNOWN,)], ["50.0% main app.js:7", "50.0% outside of your code"]),
-        (
-            [(MAIN, SPLIT), (MAIN, TIMERS[0]), (MAIN,)],
-            ["100.0% main app.js:7: 33.3% itself, most in StringPrototypeSplit (33.3%)"],
-        ),
-    ],
-)  # fmt: skip
-def test_words_of_costs(stacks: Any, words: list[str], chromium: Any, tmp_path: Path) -> None:
-    shown = opened(chromium, saved(sampled(stacks), tmp_path))
-    assert shown.page.inner_text(".costs").splitlines() == words
+EVAL = Called("_PyEval_EvalFrameDefault", "Runtime", lib="libpython3.12.so.1.0")
+CALL = Called("cfunction_vectorcall_O", "Runtime", lib="libpython3.12.so.1.0")
+ADD = Called("PyNumber_Add", "Runtime", lib="libpython3.12.so.1.0")
+PY = Called("load", "Python", "/srv/app.py")
+SORT = Called("__GI___qsort_r", "System library", lib="libc.so.6")
+SYSCALL = Called("entry_SYSCALL_64_after_hwframe", "Kernel", lib="[kernel.kallsyms]")
+FUTEX = Called("__x64_sys_futex", "Kernel", lib="[kernel.kallsyms]")
+TICK = Called("asm_sysvec_apic_timer_interrupt", "Kernel", lib="[kernel.kallsyms]")
+BLOCKED = Called("__schedule", "Blocked", lib="[kernel.kallsyms]")
+MANY = Called(f"Compile::Compile({'ciEnv*, ' * 9}bool)", "Runtime", lib="libjvm.so")
+ADDRESSES = [Called(f"app+0x{nth}", lib="app") for nth in range(4)]
+# Of each thread its stacks and the words.
+WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
+    ([(MAIN,)], ["100.0% main app.js:7 itself"]),
+    ([(MAIN, HANDLE)] * 9 + [(MAIN,)], ["90.0% handle app.js:7 itself", "10.0% main app.js:7 itself"]),
+    ([WORKER] * 3, ["100.0% v8::collect itself"]),
+    ([WAITING] * 3, ["100.0% pthread_cond_wait: most in do_futex (100.0%)"]),
+    ([WAITING[2:]], ["100.0% do_futex: most in __schedule (100.0%)"]),
+    ([(MAIN, UNKNOWN, SPLIT), (UNKNOWN,)], ["50.0% main app.js:7: most in StringPrototypeSplit (50.0%)",
+                                            "50.0% outside of your code"]),
+    ([(MAIN, UNKNOWN)], ["100.0% main app.js:7"]),
+    (
+        [(MAIN, SPLIT), (MAIN, TIMERS[0]), (MAIN,)],
+        ["100.0% main app.js:7: 33.3% itself, most in StringPrototypeSplit (33.3%)"],
+    ),
+    # An interpreter executes the function.
+    ([(EVAL, PY, EVAL), (EVAL, PY, EVAL, CALL, ADD)],
+     ["100.0% load app.py:7: 50.0% itself, most in PyNumber_Add (50.0%)"]),
+    ([(EVAL,), (EVAL,), (PY, EVAL)], ["66.7% outside of your code: most in libpython3.12 (66.7%)",
+                                      "33.3% load app.py:7 itself"]),
+    ([(MAIN, SORT)], ["100.0% main app.js:7: most in qsort_r (100.0%)"]),
+    # Where a thread waits, and where its processor was taken.
+    ([(MAIN, SORT, SYSCALL, FUTEX, BLOCKED)], ["100.0% main app.js:7: most in qsort_r (100.0%)"]),
+    ([(MAIN, SYSCALL, FUTEX, BLOCKED)], ["100.0% main app.js:7: most in __x64_sys_futex (100.0%)"]),
+    ([(SORT, SYSCALL, FUTEX, BLOCKED)], ["100.0% qsort_r: most in __x64_sys_futex (100.0%)"]),
+    ([(MAIN, TICK, FUTEX, BLOCKED)], ["100.0% main app.js:7 itself"]),
+    ([(MAIN,), (MANY, UNKNOWN)], ["50.0% main app.js:7 itself",
+                                  "50.0% outside of your code: most under Compile::Compile(…) (50.0%)"]),
+    # Overloaded, so that its arguments tell it from another.
+    ([(Called("Compile::Compile(bool)", "Runtime", lib="libjvm.so"),)], ["100.0% Compile::Compile(bool) itself"]),
+    ([(one,) for one in ADDRESSES] + [(ADDRESSES[0], SORT)],
+     ["100.0% functions of app without names: 80.0% themselves, most in qsort_r (20.0%)"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stacks", "words"), WORDS)
+def test_words_of_costs_in_a_terminal(stacks: list[tuple[Called, ...]], words: list[str]) -> None:
+    trace = sampled(stacks)
+    names = [trace.func_name(func) for func in range(len(trace.funcs))]
+    if "Compile" in words[-1]:
+        names.append("Compile::Compile(int)")  # overloaded
+    told = [line.split(maxsplit=1) for line in told_costs(trace, names)]
+    assert [f"{share} {rest}" for share, rest in told] == words
+
+
+def told_costs(trace: Trace, names: list[str]) -> list[str]:
+    lines = as_text(summarize(trace), names).splitlines()
+    begin = next(nth for nth, line in enumerate(lines) if line.startswith("largest costs of ")) + 1
+    return lines[begin : lines.index("", begin)]
+
+
+def test_words_of_costs(chromium: Any, tmp_path: Path) -> None:
+    """Each on its own, as a thread of the same recording."""
+    shown = opened(chromium, saved(sampled(*(stacks for stacks, _ in WORDS)), tmp_path))
+    found = []
+    for nth in range(len(WORDS)):
+        shown.page.evaluate(
+            """(threads) => new Promise((done) => {
+                addEventListener("hashchange", done, { once: true }); traceferryPage.state.go({ threads }); })""",
+            f"0.{nth}",
+        )
+        found.append(shown.page.inner_text(".costs").splitlines())
+    assert found == [words for _, words in WORDS]
+    assert shown.problems == []
 
 
 def test_a_chain_of_runtime_frames_is_folded_where_nothing_is_the_users(chromium: Any, tmp_path: Path) -> None:

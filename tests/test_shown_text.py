@@ -11,8 +11,8 @@ from builders.perf_data import PerfData
 from conftest import REPO
 from support import for_each
 
-from traceferry.analysis.compare.markdown import code
 from traceferry.apps import cli
+from traceferry.common.markdown import code
 from traceferry.common.report import Report
 from traceferry.common.shown_text import shown
 

@@ -65,6 +65,8 @@ _SYSTEM_FOLDERS = (
     "/nix/store/",
 )
 _VDSO = re.compile(r"\[vdso\d*\]|\[vsyscall\]")
+# Modules that come with CPython, wherever it is installed: _json, _ctypes...
+_CPYTHON_MODULES = re.compile(r".*/lib(?:64)?/(?:python|pypy)[\d.]+t?/lib-dynload/[^/]*")
 # These are the same wherever they lie: images of containers, sysroots and build machines have folders of their own.
 _SYSTEM_LIBRARIES = re.compile(
     r"(?:ld-(?:linux|musl)\S*|lib(?:c|m|dl|rt|pthread|gcc_s|stdc\+\+|c\+\+|c\+\+abi|resolv|util|anl|nsl))(?:-[\d.]+)?\.so[\d.]*"
@@ -75,7 +77,7 @@ def category_of_file(path: str) -> str:
     """Returns the category of the native code in a file, by its path as recorded: of a runtime, of the system, or
     NATIVE, the user's own."""
     name = PurePosixPath(path).name
-    if _RUNTIMES.fullmatch(name):
+    if _RUNTIMES.fullmatch(name) or _CPYTHON_MODULES.fullmatch(path):
         return RUNTIME
     is_of_system = path.startswith(_SYSTEM_FOLDERS) or _VDSO.fullmatch(path) or _SYSTEM_LIBRARIES.fullmatch(name)
     return SYSTEM if is_of_system else NATIVE

@@ -16,6 +16,7 @@ import numpy as np
 from traceferry.analysis.info.summary import summary_of
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.collect import Collected, collect
+from traceferry.analysis.totals.own_code import whose_code
 from traceferry.analysis.totals.ratios import ratios_of
 from traceferry.analysis.totals.trees import (
     ALLOCATED,
@@ -32,7 +33,6 @@ from traceferry.analysis.totals.trees import (
 from traceferry.analysis.totals.waits import Wait
 from traceferry.exporters.firefox.tables import lib_of_func
 from traceferry.exporters.html.machine_code import MachineCode
-from traceferry.exporters.html.own_code import own_keys
 from traceferry.exporters.tracepoints import MOST_TRACEPOINTS, joined_tracepoints
 from traceferry.exporters.tracepoints import TRACEPOINTS as TRACEPOINTS_EVENT
 from traceferry.heap.views import views_of
@@ -275,7 +275,8 @@ class PageData:
                 "category": [*rows[:, 1].tolist(), -1],
                 "tier": [*rows[:, 2].tolist(), -1],
                 "inlined": [*rows[:, 3].tolist(), 0],
-                "own": [*own_keys(trace, rows).astype(int).tolist(), 0],
+                # As the constants of own_code: 1 is the user's own.
+                "own": [*whose_code(trace, rows).tolist(), 0],
             },
             "categories": _named(trace, trace.categories, ("name", "color")),
             "tiers": _named(trace, trace.tiers, ("name", "family", "color")),

@@ -5,18 +5,16 @@ Nothing of a recording is markup here: names are code spans.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.gate import Outcome
 from traceferry.analysis.compare.headline import WORDS, headline, verdict_of
+from traceferry.common.markdown import code
 from traceferry.common.report import KINDS
-from traceferry.common.shown_text import shown
 
 MOST_BYTES = 64_000
-LONGEST_NAME = 200
 COLUMNS = f"{' | '.join(figures.HEADS)} |\n|---|{'---:|' * (len(figures.HEADS) - 1)}---|"
 
 
@@ -103,14 +101,3 @@ def _blocks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
 def _row(row: Row, table: Compared, comparison: Comparison) -> str:
     place = f" {code(row.place)}" if row.place else ""
     return f"| {' | '.join([code(row.name) + place, *figures.cells(row, table, comparison)])} |"
-
-
-def code(text: str, longest: int = LONGEST_NAME) -> str:
-    """A code span that shows the text and nothing else: no markup, no end of the table's cell or line."""
-    plain = shown(text)
-    if len(plain) > longest:
-        plain = plain[: longest - 1] + "…"
-    most = max((len(run) for run in re.findall(r"`+", plain)), default=0)
-    fence = "`" * (most + 1)
-    pad = " " if plain[:1] in ("`", " ", "") or plain[-1:] in ("`", " ", "") else ""
-    return f"{fence}{pad}{plain}{pad}{fence}".replace("|", "\\|")

@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.analysis.info.accesses import accesses_json
 from traceferry.analysis.info.branches import branches_json
+from traceferry.analysis.info.costs import costs_json
 from traceferry.analysis.info.waits import waits_json
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.nameless import group_name, grouped_addresses
@@ -88,6 +89,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
             "duration_ns": sums.limited(trace.end_ts - trace.start_ts),
             "unix_start_ns": None if trace.unix_start_ns is None else sums.limited(trace.unix_start_ns),
         },
+        "costs": costs_json(collected),
         "processes": processes,
         "events": _events(collected),
         "functions": {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile
 from typing import Any
 
+from traceferry.analysis.info.costs import cost_words, costs_title
 from traceferry.analysis.info.threads import counted, percent, threads_lines
 from traceferry.analysis.verdict import verdict_lines
 from traceferry.common.report import KINDS
@@ -43,6 +44,8 @@ def as_text(
     ]
     lines.append(f"{format_duration(time['duration_ns'])} on the {time['clock']} clock")
     lines += ["", *verdict_lines(summary["verdict"])] if has_verdict else []
+    for costs in summary["costs"]:
+        lines += _costs(costs, shorts)
     lines += threads_lines(summary["processes"], top)
     lines += _events(summary["events"])
     lines += _functions(summary["functions"], shorts)
@@ -88,6 +91,12 @@ def _name(key: str, head: str = "") -> Column:
 
 
 # ---------------------------------------------------------------- sections
+
+
+def _costs(costs: Json, shorts: Shorts) -> list[str]:
+    """Returns the largest costs in words: of the user's functions, with what they call outside of their code."""
+    told = [cost_words(cost, costs, shorts) for cost in costs["largest"]]
+    return ["", f"{costs_title(costs)}:", *(f"  {share:>6}  {''.join(words)}" for share, *words in told)]
 
 
 def _counters(counters: list[Json]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.errors import UsageError
+from traceferry.common.markdown import code, table
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration, format_size
 
@@ -28,7 +29,7 @@ def add_to(info: CommandParser) -> None:
         ("lines", "the lines of a function"), ("asm", "the instructions of a function"),
     ):  # fmt: skip
         info.output.add_argument(f"--{name}", metavar="FUNC", help=f"print {what} instead: its name, or a part of it")
-    info.output.add_argument("--markdown", action="store_true", help="print such an answer as a table in Markdown")
+    info.output.add_argument("--markdown", action="store_true", help="print Markdown, for an issue or a pull request")
 
 
 def asked(arguments: argparse.Namespace) -> list[str]:
@@ -73,15 +74,9 @@ def _text_of(answer: Json) -> str:
 
 
 def _markdown_of(answer: Json) -> str:
-    from traceferry.analysis.compare.markdown import code
-
     head, rows = _cells(answer)
-    lines = [
-        f"### {shown(answer['title'])}", "", f"of {_whole(answer)}", "",
-        f"| {' | '.join(head)} |", f"|{'---:|' * (len(head) - 1)}---|",
-        *(f"| {' | '.join([*row[:-1], code(row[-1])])} |" for row in rows),
-    ]  # fmt: skip
-    return "\n".join(lines)
+    lines = [f"### {code(answer['title'])}", "", f"of {_whole(answer)}", ""]
+    return "\n".join([*lines, *table(head, ([*row[:-1], code(row[-1])] for row in rows))])
 
 
 def _cells(answer: Json) -> tuple[list[str], list[list[str]]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from traceferry.apps.cli import answers, coach, options
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
-from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import without_unshowable
+
+if TYPE_CHECKING:
+    from traceferry.model import Trace
 
 
 def add_to(info: CommandParser) -> None:
@@ -41,18 +44,25 @@ def run(arguments: argparse.Namespace) -> int:
 
     if answers.asked(arguments):
         return _answer(arguments)
-    if arguments.markdown:
-        raise UsageError("--markdown needs a question: --tree, --callers, --callees, --lines or --asm")
     with loaded(arguments, arguments.json or arguments.quiet, adds_calls=True) as (trace, progress):
         summary = summarize(trace, arguments.top, progress, arguments.sort, arguments.inputs)
     if arguments.json:
         import orjson
 
         print(as_json_text(orjson.dumps(summary, option=orjson.OPT_INDENT_2)))
+        return coach.status_of(arguments, trace.report)
+    if arguments.markdown:
+        from traceferry.analysis.info.markdown import as_markdown
+
+        print(as_markdown(summary, _names(trace), has_verdict=not arguments.quiet))
     else:
-        names = [trace.func_name(func) for func in range(len(trace.funcs))]
-        print(as_text(summary, names, top=arguments.top, has_verdict=not arguments.quiet, has_issues=arguments.verbose))
+        shown = {"has_verdict": not arguments.quiet, "has_issues": arguments.verbose}
+        print(as_text(summary, _names(trace), top=arguments.top, **shown))
     return coach.status_of(arguments, trace.report)
+
+
+def _names(trace: Trace) -> list[str]:
+    return [trace.func_name(func) for func in range(len(trace.funcs))]
 
 
 def _answer(arguments: argparse.Namespace) -> int:

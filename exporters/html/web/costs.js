@@ -3,8 +3,14 @@
 const MOST_COSTS = 3;
 // Less than this is no cost that anybody would name.
 const LEAST_COST = 0.01;
-// What stands for frames that nobody could name or read explains nothing.
-const PLACEHOLDERS = ["[unknown]", "(truncated stack)"];
+// Letters of a name, whose arguments are left out beyond.
+const LONGEST_COST_NAME = 60;
+// Whose code a frame is, as in own_code.py: PASSING executes or calls the function above it; of NAMELESS nothing is
+// known; those from OF_KERNEL on are the kernel's: KERNEL_ENTRY leads from a system call to what it does, an INTERRUPT
+// took the processor without having been called.
+const [OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT] = [0, 1, 2, 3, 4, 5, 6];
+// A function without a name that is known by where it begins only.
+const BEGINS_AT = /function at 0x[0-9a-f]+$/;
 
 /**
  * The costs, the largest first: {func, amount, self, callee, ofCallee}. Each node counts for the innermost function of
@@ -12,42 +18,67 @@ const PLACEHOLDERS = ["[unknown]", "(truncated stack)"];
  * most, -1 is none. Where nothing is the user's, what the kernel does counts for the function that called it.
  */
 function costsOf(paths) {
-  const { frames, categories } = paths.recording;
-  const kernel = categories.findIndex(({ name }) => name === "Kernel");
-  const ofUser = costsBy(paths, (frame) => frames.own[frame] === 1);
+  const { own: whose } = paths.recording.frames;
+  const ofUser = costsBy(paths, (frame) => whose[frame] === OWN);
   const isOfUser = [...ofUser.keys()].some((func) => func >= 0);
   const found = isOfUser
     ? ofUser
-    : costsBy(paths, (frame, isBelowOwner) => !isBelowOwner || frames.category[frame] !== kernel);
+    : costsBy(paths, (frame, isBelowOwner) => whose[frame] < NAMELESS || (whose[frame] >= OF_KERNEL && !isBelowOwner));
   return [...found.values()]
     .sort((a, b) => b.amount - a.amount || (a.func < 0) - (b.func < 0) || a.func - b.func)
     .slice(0, MOST_COSTS);
 }
 
+/** For each function the one that stands for it: the first of those of a library that have no names. */
+function namelessGroups(recording) {
+  const first = new Map();
+  return Int32Array.from(recording.funcs.name, (_, func) => {
+    if (!isWithoutName(recording, func)) {
+      return func;
+    }
+    const lib = recording.libOf(func);
+    if (!first.has(lib)) {
+      first.set(lib, func);
+    }
+    return first.get(lib);
+  });
+}
+
 /** Adds up what counts for each function. isOwner: of a frame, and whether one above it is an owner already. */
 function costsBy(paths, isOwner) {
   const { parent, frame, own, recording } = paths;
-  const { func: funcOf } = recording.frames;
+  const { func: funcOf, own: whose } = recording.frames;
+  const groupOf = namelessGroups(recording);
   const n = parent.length;
   const owner = new Int32Array(n).fill(-1);
   const callee = new Int32Array(n).fill(-1);
+  // Whether something below the owner counts as no part of it.
+  const isBelow = new Uint8Array(n);
+  const isInterrupt = new Uint8Array(n);
   const found = new Map();
   const ofCallee = new Map();
   for (let node = 0; node < n; node++) {
     const above = parent[node];
-    const func = frame[node] < 0 ? -1 : funcOf[frame[node]];
+    const func = frame[node] < 0 ? -1 : groupOf[funcOf[frame[node]]];
     if (func >= 0 && isOwner(frame[node], above >= 0 && owner[above] >= 0)) {
       owner[node] = func;
     } else if (above >= 0) {
       owner[node] = owner[above];
-      callee[node] = callee[above] < 0 || owner[node] < 0 ? func : callee[above];
-    } else {
-      callee[node] = func;
+      callee[node] = callee[above];
+      isBelow[node] = isBelow[above];
+    }
+    const kind = func < 0 ? PASSING : whose[frame[node]];
+    isInterrupt[node] = kind === INTERRUPT || (kind >= OF_KERNEL && above >= 0 && isInterrupt[above]) ? 1 : 0;
+    if (owner[node] !== func && kind !== PASSING && kind !== KERNEL_ENTRY && !isInterrupt[node]) {
+      isBelow[node] = 1;
+      if (callee[node] < 0 && (kind === OUTSIDE || kind === OF_KERNEL)) {
+        callee[node] = func;
+      }
     }
     if (own[node] > 0) {
       const cost = found.get(owner[node]) ?? { func: owner[node], amount: 0, self: 0, callee: -1, ofCallee: 0 };
       cost.amount += own[node];
-      cost.self += callee[node] < 0 ? own[node] : 0;
+      cost.self += isBelow[node] ? 0 : own[node];
       found.set(owner[node], cost);
       const key = `${owner[node]}.${callee[node]}`;
       ofCallee.set(key, (ofCallee.get(key) ?? 0) + own[node]);
@@ -56,8 +87,7 @@ function costsBy(paths, isOwner) {
   for (const [key, amount] of ofCallee) {
     const [func, called] = key.split(".").map(Number);
     const cost = found.get(func);
-    const isNamed = called >= 0 && !PLACEHOLDERS.includes(recording.shortNameOf(called));
-    if (isNamed && amount > cost.ofCallee) {
+    if (called >= 0 && amount > cost.ofCallee) {
       [cost.callee, cost.ofCallee] = [called, amount];
     }
   }
@@ -70,35 +100,60 @@ function costsBy(paths, isOwner) {
   return found;
 }
 
-/** The innermost function that has half of what is outside of the user's code, with what it calls. */
+/**
+ * The innermost function that has half of what is outside of the user's code, with what it calls; and who made most of
+ * this code, in words. What the kernel does counts for who called it.
+ */
 function mainPart({ parent, frame, own, recording }, isOutside, whole) {
+  const { own: whose, func: funcOf } = recording.frames;
   const total = Float64Array.from(own, (amount, node) => (isOutside(node) ? amount : 0));
+  const isKernel = (node) => frame[node] >= 0 && whose[frame[node]] >= OF_KERNEL;
+  const caller = Int32Array.from(parent, (_, node) => node);
+  const byMaker = new Map();
+  for (let node = 0; node < parent.length; node++) {
+    const above = parent[node];
+    if (isKernel(node) && above >= 0 && frame[above] >= 0) {
+      caller[node] = caller[above];
+    }
+    if (total[node] > 0 && frame[caller[node]] >= 0) {
+      const maker = makerOf(recording, frame[caller[node]]);
+      byMaker.set(maker, (byMaker.get(maker) ?? 0) + total[node]);
+    }
+  }
   let [callee, ofCallee] = [-1, 0];
   for (let node = parent.length - 1; node >= 0; node--) {
     if (parent[node] >= 0) {
       total[parent[node]] += total[node];
     }
     // Parents come before their children, so the last ones that are seen are the outermost.
-    const isNamed = frame[node] >= 0 && !PLACEHOLDERS.includes(recording.nameOf(frame[node]));
+    const isNamed = frame[node] >= 0 && whose[frame[node]] === OUTSIDE;
     if (isNamed && 2 * total[node] >= whole && (callee < 0 || total[node] < ofCallee)) {
-      [callee, ofCallee] = [recording.frames.func[frame[node]], total[node]];
+      [callee, ofCallee] = [funcOf[frame[node]], total[node]];
     }
   }
-  return { callee, ofCallee };
+  byMaker.delete("");
+  const [maker, ofMaker] = [...byMaker].sort((a, b) => b[1] - a[1])[0] ?? ["", 0];
+  return { callee, ofCallee, maker, ofMaker };
 }
 
-/** The costs as a list of sentences with links, which look for the function in the graph. */
-function costsElement(paths, unit, state) {
+/** The costs as a list of sentences with links, which look for the function in the graph. measure: of the tree. */
+function costsElement(paths, measure, state) {
   const { recording, whole } = paths;
   paths.costs ??= costsOf(paths);
   const costs = whole > 0 ? paths.costs.filter(({ amount }) => amount >= LEAST_COST * whole) : [];
-  const link = (func) =>
-    el("a", {
+  const link = (func) => {
+    const isNamed = !isWithoutName(recording, func);
+    return el("a", {
       class: "name",
-      href: state.hashWith({ tab: "flame", find: recording.shortNameOf(func), zoom: "" }),
-      text: recording.shortNameOf(func),
-      title: recording.fullNameOf(func),
+      href: state.hashWith({
+        tab: "flame",
+        find: isNamed ? recording.shortNameOf(func) : recording.libOf(func),
+        zoom: "",
+      }),
+      text: costName(recording, func),
+      title: isNamed ? recording.fullNameOf(func) : null,
     });
+  };
   const share = (amount) => el("strong", { text: formatShare(amount, whole) });
   return el(
     "ol",
@@ -106,30 +161,61 @@ function costsElement(paths, unit, state) {
     costs.map((cost) =>
       el(
         "li",
-        { title: formatAmount(cost.amount, unit) },
+        { title: formatAmount(cost.amount, measure.unit) },
         share(cost.amount),
         " ",
         cost.func < 0 ? "outside of your code" : link(cost.func),
         placeElement(recording, cost.func),
-        ...wordsOf(cost, whole, link),
+        ...wordsOf(
+          cost,
+          whole,
+          link,
+          measure.kind === "off-cpu",
+          cost.func >= 0 && isWithoutName(recording, cost.func),
+        ),
       ),
     ),
   );
 }
 
+/** Whether a function is one of its library's that have no names, for all of which it stands. */
+function isWithoutName(recording, func) {
+  return recording.libOf(func) !== "" && (recording.isAddress(func) || BEGINS_AT.test(recording.fullNameOf(func)));
+}
+
+/** What would fill the line is in its tooltip. */
+function costName(recording, func) {
+  if (isWithoutName(recording, func)) {
+    return `functions of ${recording.libOf(func)} without names`;
+  }
+  // As glibc calls its functions for itself, and Mono its ways to native code.
+  const name = recording.shortNameOf(func).replace(/^__GI_+|^\(wrapper managed-to-native\) /, "");
+  const open = name.indexOf("(");
+  const short = name.length > LONGEST_COST_NAME && open > 0 ? `${name.slice(0, open)}(…)` : name;
+  return short.length > LONGEST_COST_NAME ? `${short.slice(0, LONGEST_COST_NAME - 1)}…` : short;
+}
+
 /** Where a function stands, after its name; null where that is not known. */
 function placeElement(recording, func) {
-  const place = func < 0 ? "" : recording.placeOf(func);
+  const place = func < 0 || isWithoutName(recording, func) ? "" : recording.placeOf(func);
   return place === "" ? null : el("span", { class: "share", text: ` ${place}` });
 }
 
-function wordsOf({ func, amount, self, callee, ofCallee }, whole, link) {
-  const place = [];
-  if (callee < 0 || self >= 0.9 * amount) {
-    return func < 0 || self < 0.5 * amount ? place : [" itself"];
+/** isWaiting: the amounts are times off the processors; isGroup: it stands for all functions without names. */
+function wordsOf({ func, amount, self, callee, ofCallee, maker, ofMaker }, whole, link, isWaiting, isGroup) {
+  const waits = isWaiting ? "waits, " : "";
+  const part = (one, of) => (one >= 0.5 * of ? "most" : "the largest part");
+  if (func < 0) {
+    return callee >= 0
+      ? [`: ${waits}most under `, link(callee), ` (${formatShare(ofCallee, whole)})`]
+      : maker !== ""
+        ? [`: ${waits}${part(ofMaker, amount)} in ${maker} (${formatShare(ofMaker, whole)})`]
+        : [];
   }
-  const parts = func >= 0 && self >= 0.1 * amount ? [`: ${formatShare(self, whole)} itself, `] : [": "];
-  const isMost = ofCallee >= 0.5 * (amount - self);
-  const where = func < 0 ? "most under " : isMost ? "most in " : "the largest part in ";
-  return [...parts, where, link(callee), ` (${formatShare(ofCallee, whole)})`];
+  if (callee < 0 || self >= 0.9 * amount) {
+    return self < 0.5 * amount || isGroup ? [] : [" itself"];
+  }
+  const itself = self >= 0.1 * amount ? `${formatShare(self, whole)} ${isGroup ? "themselves" : "itself"}, ` : "";
+  const words = `: ${itself}${waits}${part(ofCallee, amount - self)} in `;
+  return [words, link(callee), ` (${formatShare(ofCallee, whole)})`];
 }

@@ -209,7 +209,7 @@ class FlameView {
     });
     this.#showPath(zoomed);
     this.#showLegend();
-    this.costs.replaceChildren(costsElement(this.merged, this.unit, this.state));
+    this.costs.replaceChildren(costsElement(this.merged, measure, this.state));
     this.#describe(this.graph.selected >= 0 ? this.graph.selected : zoomed);
   }
 

@@ -1,0 +1,209 @@
+"""The largest costs: what the user's functions have themselves, with what they call of runtimes and libraries.
+
+Each sample counts for the innermost function of the user's in its stack, so that a cost is one that a reader can
+change: `main: most in qsort`. The page does the same for what is chosen in it (web/costs.js).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from traceferry.analysis.totals._trees import add_to_ancestors, fold_stacks, mark_ancestors
+from traceferry.analysis.totals.nameless import ADDRESS
+from traceferry.analysis.totals.own_code import (
+    INTERRUPT,
+    KERNEL_ENTRY,
+    NAMELESS,
+    OF_KERNEL,
+    OUTSIDE,
+    OWN,
+    PASSING,
+    whose_code,
+)
+from traceferry.analysis.totals.trees import Keys, nearest_kept
+from traceferry.model import Array, Trace, TraceBuilder, sums
+from traceferry.model.categories import KERNEL, RUNTIME, SYSTEM
+from traceferry.native.nodes import NodeTable
+
+MOST_COSTS = 3
+# A function without a name of which it is known where it begins.
+BEGINS_AT = re.compile(r"(?:.+ )?function at 0x[0-9a-f]+", re.DOTALL)
+_VERSION = re.compile(r"(?:-[\d.]+)?\.so[\d.]*$")
+
+
+class Cost(NamedTuple):
+    """What one function has.
+
+    Attributes
+    ----------
+    func : int
+        -1 is what is in no function of the user's.
+    amount, own : int
+        With what it calls outside of the user's code, and without.
+    callee, of_callee : int
+        The function outside of it that has most, -1 is none; of `func` -1 the innermost function that has half. And
+        how much that has.
+    maker, of_maker : str, int
+        Of `func` -1: whose code has most, as "libc"; "" is unknown.
+    """
+
+    func: int
+    amount: int
+    own: int
+    callee: int
+    of_callee: int
+    maker: str = ""
+    of_maker: int = 0
+
+
+def costs_of(trace: TraceBuilder, of_stack: Array) -> list[Cost]:
+    """Returns the largest, the largest first. of_stack: int64, amounts of the trace's first stacks. Where nothing is
+    the user's, what the kernel does counts for the function that called it. Functions of a library without names are
+    one."""
+    if not np.any(of_stack):
+        return []
+    paths = _Paths(trace, of_stack)
+    is_owner = paths.kind == OWN
+    if not is_owner.any():
+        is_kernel = paths.kind >= OF_KERNEL
+        # Of the kernel's, where nothing else stands above.
+        is_owner = paths.kind < NAMELESS
+        is_owner |= is_kernel & (nearest_kept(paths.parent, is_owner) < 0) & ~paths.has_kernel_above()
+    return paths.costs(is_owner)[:MOST_COSTS]
+
+
+class _Paths:
+    """The call paths by function of stacks that have anything, with those above them."""
+
+    def __init__(self, trace: TraceBuilder, of_stack: Array) -> None:
+        keys, nodes = Keys(trace), NodeTable()
+        n = len(trace.stacks)
+        node_of_stack = np.full(n, -1, np.int32)
+        prefix = np.ascontiguousarray(trace.stacks["prefix"][:n])
+        fold_stacks(prefix, keys.update()[trace.stacks["frame"][:n]], 0, nodes, node_of_stack)
+        own = sums.total_by(node_of_stack[: len(of_stack)], of_stack, nodes.n)
+        marked, rows = np.zeros(nodes.n, np.uint8), np.empty(nodes.n, np.int32)
+        parent, leaves = nodes.parent[: nodes.n], np.flatnonzero(own).astype(np.int32)
+        rows = np.sort(rows[: mark_ancestors(parent, leaves, marked, rows)])
+        place = np.full(nodes.n + 1, -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        self._trace = trace
+        self.own, self.parent = own[rows], place[parent[rows]]
+        used, of_key = np.unique(nodes.key[rows], return_inverse=True)
+        facts, self._of_key = keys.rows[used], of_key.reshape(-1)
+        self._facts, self._lib = facts, _libs(trace, facts[:, 0])
+        self.kind = whose_code(trace, facts)[self._of_key]
+        self.func = _without_names(trace, facts[:, 0], self._lib)[self._of_key]
+
+    def has_kernel_above(self) -> Array:
+        above = np.append(self.kind, OUTSIDE)[self.parent]
+        return np.asarray(above >= OF_KERNEL)
+
+    def costs(self, is_owner: Array) -> list[Cost]:
+        kind, parent = self.kind, self.parent
+        owner = nearest_kept(parent, is_owner)
+        func = np.where(owner < 0, -1, self.func[owner])
+        at = nearest_kept(parent, (kind == INTERRUPT) | (kind < OF_KERNEL))
+        is_interrupt = (at >= 0) & (kind[at] == INTERRUPT)
+        is_called = ~is_owner & ~np.isin(kind, (PASSING, KERNEL_ENTRY)) & ~is_interrupt
+        is_itself = ~self._is_below(is_owner, is_called)
+        is_named = is_called & (kind != NAMELESS)
+        # Of several below each other, the outermost.
+        is_first = is_named & ~self._is_below(is_owner, is_named, inclusive=False)
+        at = nearest_kept(parent, is_owner | is_first)
+        callee = np.where((at >= 0) & ~is_owner[at], self.func[at], -1)
+        found = []
+        for one in np.unique(func[self.own > 0]).tolist():
+            mine = (func == one) & (self.own > 0)
+            amount = sums.total(self.own[mine])
+            callees, places = np.unique(callee[mine], return_inverse=True)
+            of = sums.total_by(places.reshape(-1), self.own[mine], len(callees))
+            of[callees < 0] = 0
+            most = int(np.argmax(of))
+            called = (int(callees[most]), int(of[most])) if of[most] else (-1, 0)
+            if one < 0:
+                found.append(self._outside(owner < 0, amount))
+            else:
+                found.append(Cost(one, amount, sums.total(self.own[mine & is_itself]), *called))
+        return sorted(found, key=lambda cost: (-cost.amount, cost.func < 0, cost.func))
+
+    def _is_below(self, is_owner: Array, is_other: Array, inclusive: bool = True) -> Array:
+        """Returns whether each path is one of the others, or below one of them and no owner in between."""
+        at = nearest_kept(self.parent, is_owner | is_other)
+        at = at if inclusive else np.append(at, -1)[self.parent]
+        return np.asarray((at >= 0) & is_other[at])
+
+    def _outside(self, is_outside: Array, amount: int) -> Cost:
+        """Returns the cost of what is in no function of the user's."""
+        total = np.where(is_outside, self.own, 0)
+        # What the kernel does counts for who called it.
+        caller = nearest_kept(self.parent, (self.kind < OF_KERNEL) | (self.parent < 0))
+        by_key = sums.total_by(self._of_key[caller], total, len(self._facts))
+        makers: dict[str, int] = {}
+        for nth in np.flatnonzero(by_key).tolist():
+            maker = self._maker(nth)
+            makers[maker] = makers.get(maker, 0) + int(by_key[nth])
+        makers.pop("", None)
+        maker, of_maker = max(makers.items(), key=lambda item: item[1], default=("", 0))
+        add_to_ancestors(self.parent.astype(np.int32), total)
+        large = np.flatnonzero((2 * total >= amount) & (self.kind == OUTSIDE) & is_outside)
+        callee, of_callee = -1, 0
+        if len(large):
+            least = int(large[np.argmin(total[large])])
+            callee, of_callee = int(self.func[least]), int(total[least])
+        return Cost(-1, amount, 0, callee, of_callee, maker, of_maker)
+
+    def _maker(self, key: int) -> str:
+        """Returns whose code it is, in a word: "node", "V8", "libc"; "" where that is not known."""
+        trace, lib = self._trace, int(self._lib[key])
+        func, category = self._facts[key, :2].tolist()
+        name, source = trace.func_name(func), int(trace.funcs["source"][func])
+        path = trace.strings[int(trace.sources["path"][source])] if source >= 0 else ""
+        if path.startswith("node:") or name.startswith("node::"):
+            return "node"
+        if name.startswith("v8::"):
+            return "V8"
+        is_known = category >= 0 and trace.strings[int(trace.categories["name"][category])] in (RUNTIME, SYSTEM, KERNEL)
+        if not is_known or lib < 0:
+            return ""
+        library = trace.strings[int(trace.libs["name"][lib])]
+        return "the kernel" if library.startswith("[kernel") else _VERSION.sub("", library)
+
+
+def library_of(trace: Trace, func: int) -> str:
+    """Returns the library of a function, that of its first frame with one; "" is none."""
+    (lib,) = _libs(trace, np.array([func])).tolist()
+    return trace.strings[int(trace.libs["name"][lib])] if lib >= 0 else ""
+
+
+def is_without_name(trace: Trace, func: int) -> bool:
+    """Whether a function is one of those of its library that have no names, for all of which it stands."""
+    library = library_of(trace, func)
+    return library != "" and _is_without_name(trace.func_name(func), library)
+
+
+def _is_without_name(name: str, library: str) -> bool:
+    found = ADDRESS.fullmatch(name)
+    return BEGINS_AT.fullmatch(name) is not None or (found is not None and found[1] == library)
+
+
+def _libs(trace: Trace, funcs: Array) -> Array:
+    """Returns the library of each of these functions, that of its first frame with one, -1 is none."""
+    frames = trace.frames
+    has = np.flatnonzero(frames["lib"] >= 0)[::-1]
+    found = np.full(len(trace.funcs), -1, np.int32)
+    found[frames["func"][has]] = frames["lib"][has]
+    return found[funcs]
+
+
+def _without_names(trace: Trace, funcs: Array, libs: Array) -> Array:
+    """Returns these functions; in place of those without names the first one of their library."""
+    shown, first = funcs.copy(), dict[int, int]()
+    names = [trace.strings[int(name)] for name in trace.libs["name"].tolist()]
+    for row, (func, lib) in enumerate(zip(funcs.tolist(), libs.tolist(), strict=True)):
+        if lib >= 0 and _is_without_name(trace.func_name(func), names[lib]):
+            shown[row] = first.setdefault(lib, func)
+    return np.asarray(shown)
