@@ -479,3 +479,14 @@ def test_amounts_with_decimals() -> None:
     assert [(whole.tolist(), scale) for whole, scale in made] == [
         ([1, 0, 0], 1), ([25], 100),
     ]  # fmt: skip
+
+
+def test_the_difference_of_two_profiles_is_refused(tmp_path: Path) -> None:
+    """difffolded.pl writes two numbers a line, of which the first was taken for a part of a name."""
+    path = tmp_path / "diff.folded"
+    path.write_text("a;b;c 5 7\na;b 2 3\n\na;d 0 4\n")
+    with pytest.raises(FormatError, match="traceferry compare BEFORE AFTER") as refused:
+        load_checked(path)
+    assert refused.value.offset == 0
+    path.write_text("a;b;call 5 7\na;b 2\na;d 4\n")
+    assert [thread.n_records for _, thread in load_checked(path).threads] == [3]

@@ -19,6 +19,11 @@ from traceferry.importers.collapsed._lines import split_lines
 from traceferry.model import Array
 
 NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+TWO_NUMBERS = re.compile(rb".*[^ ] \d+ \d+ *")
+SAID_DIFFERENCE = (
+    "each line has two numbers: this is the difference of two profiles, as difffolded.pl writes it; give both profiles "
+    "themselves: traceferry compare BEFORE AFTER"
+)
 HEAD = 1 << 16
 # So much text is split at a time.
 PIECE = 1 << 23
@@ -90,8 +95,17 @@ def sniffed(head: memoryview) -> bool:
 def check(source: Source) -> None:
     """Raises FormatError for text of another known kind, and for what has no stack."""
     refuse_known(source)
+    if _is_difference(source.data):
+        raise FormatError(SAID_DIFFERENCE, 0, path=source.path)
     if not any(np.any(~np.isnan(lines.numbers)) for lines in text_of(source.data).lines()):
         raise FormatError("no line is a stack and a number, as in main;work 12", 0, path=source.path)
+
+
+def _is_difference(data: memoryview) -> bool:
+    """Whether each of the first lines has two numbers, as difffolded.pl of FlameGraph writes them."""
+    begin = text_of(data[:HEAD]).data
+    lines = [line for line in bytes(begin).splitlines()[:STACKS_SEEN] if line.strip() and not line.startswith(b"#")]
+    return len(lines) > 1 and all(map(TWO_NUMBERS.fullmatch, lines[: -1 if len(data) > HEAD else None]))
 
 
 def described(source: Source, offset: int) -> Iterator[str]:
