@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import struct
 import tarfile
 from collections import Counter
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
+from conftest import load_checked
 from recordings import SHARED
 from test_perf_scheduling import LIB, PID, SLEEP, A, B, Recorded
 from test_perf_scheduling import START as SCHED_START
@@ -48,6 +50,13 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, named)
 
 
+# Of a thread, the first of these that has slices has its calls.
+CALL_TRACKS = """SELECT id FROM (
+  SELECT id, row_number() OVER (
+    PARTITION BY utid ORDER BY type = 'thread_execution' DESC, type = 'art_method_tracing' DESC
+  ) AS nth FROM thread_track WHERE type IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
+  AND id IN (SELECT track_id FROM slice)
+) WHERE nth = 1"""
 # What the model has, and the question that trace_processor answers with the same number.
 QUESTIONS = {
     "slices": "SELECT count(*) AS n FROM slice",
@@ -56,8 +65,7 @@ QUESTIONS = {
     "samples": "SELECT count(*) AS n FROM stack_sample",
     "values of counters": "SELECT count(*) AS n FROM counter c JOIN counter_track t ON t.id = c.track_id "
     "WHERE abs(value) < 1e308 AND t.type != 'stack_sample_session_counter'",
-    "time of calls": "SELECT sum(dur) AS n FROM slice s JOIN thread_track t ON t.id = s.track_id "
-    "WHERE t.type = 'thread_execution' AND dur > 0",
+    "time of calls": f"SELECT sum(dur) AS n FROM slice WHERE track_id IN ({CALL_TRACKS}) AND dur > 0",
     "scheduling": "SELECT count(*) AS n FROM thread_state s JOIN thread t USING (utid) "
     "WHERE utid != 0 AND ts IS NOT NULL AND NOT coalesce(t.is_idle, 0)",
     "time on processors": "SELECT sum(iif(dur < 0, trace_end() - ts, dur)) AS n FROM thread_state s "
@@ -298,6 +306,55 @@ def test_chrome_json(value: Any, tmp_path: Path) -> None:
     assert marked == [("load", 90_000), ("tick", 0)]
     counters = [(c.name, c.values["value"].tolist()) for p in trace.processes for c in p.counters]
     assert [(name.split()[0], values) for name, values in counters] == [("memory", [12.0])]
+
+
+def art_trace(calls: list[tuple[int, int, int, int]]) -> bytes:
+    """A trace of ART, version 2. calls: thread, method, 0 for enter and 1 for leave, µs."""
+    text = "*version\n2\nclock=wall\nelapsed-time-usec=900\nvm=art\npid=70\n*threads\n70\tmain\n75\tworker\n*methods\n"
+    text += "".join(f"{number * 4:#x}\ta.B\tm{number}\t()V\tB.java\n" for number in range(4)) + "*end\n"
+    head = struct.pack("<4sHHQ", b"SLOW", 2, 32, 1_000_000).ljust(32, b"\0")
+    return text.encode() + head + b"".join(struct.pack("<HII", tid, m * 4 + kind, at) for tid, m, kind, at in calls)
+
+
+def test_methods_of_java_are_calls_of_one_process(tmp_path: Path) -> None:
+    """The recorder names no process: its threads would be one each, and calls no call tree."""
+    path = tmp_path / "app.trace"
+    path.write_bytes(
+        art_trace([(70, 1, 0, 0), (70, 2, 0, 10), (75, 3, 0, 20), (70, 2, 1, 40), (75, 3, 1, 50), (70, 1, 1, 90)])
+    )
+    trace = load_checked(path)
+    (process,) = trace.processes
+    assert (process.pid, process.name) == (70, "app")
+    assert [(thread.tid, thread.name, thread.is_main) for thread in process.threads] == [
+        (70, "main", True),
+        (75, "worker", False),
+    ]
+    data = process.threads[0].load(trace)
+    names = [trace.func_name(int(func)) for func in trace.frames["func"][data.calls["frame"]]]
+    assert names == ["a.B.m1: ()V", "a.B.m2: ()V", "a.B.m2: ()V", "a.B.m1: ()V"]
+    assert np.diff(data.calls["ts"]).tolist() == [10_000, 30_000, 50_000]
+    assert not any(map(len, data.markers.values()))
+    compare(path)
+
+
+def test_what_is_of_no_process_is_no_threads(tmp_path: Path) -> None:
+    """Threads of which no process is known do not get what belongs to processors."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+    recorded = perfetto_trace_pb2.Trace()
+    packet = recorded.packet.add(trusted_packet_sequence_id=1)
+    packet.ftrace_events.cpu = 0
+    add = packet.ftrace_events.event.add
+    switch = add(timestamp=1000, pid=12).sched_switch
+    switch.prev_comm, switch.prev_pid, switch.next_comm, switch.next_pid = "app", 12, "b", 13
+    begin = add(timestamp=2000, pid=12).irq_handler_entry
+    begin.irq, begin.name = 1, "disk"
+    add(timestamp=3000, pid=12).irq_handler_exit.irq = 1
+    (tmp_path / "x.pftrace").write_bytes(recorded.SerializeToString())
+    trace = load_checked(tmp_path / "x.pftrace")
+    marked = {(p.name, t.name): sum(map(len, t.load(trace).markers.values())) for p, t in trace.threads}
+    assert {key: n for key, n in marked.items() if n} == {("CPUs", "CPU 0"): 1}
+    assert {name for name, _ in marked} >= {"app", "b"}
 
 
 def test_waits_come_back(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from traceferry.files.source import Source
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
 from traceferry.importers.perfetto.slices import (
-    CALL_TRACK,
+    CALL_TRACKS,
     INSTANT,
     Calls,
     Kinds,
@@ -63,6 +64,9 @@ OF_TRACE = "trace_attribute."
 # What our traces say of JIT tiers, which have no place in a trace.
 OWN_TIERS = "tiers"
 MOST_DIGITS = 18
+# A recorder that knows threads but no process, since there is one; how its file begins tells the number.
+ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", re.compile(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
+MOST_NUMBER = (1 << 31) - 1
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
 
@@ -91,6 +95,7 @@ class _Mapping:
         # What belongs to no thread, by (process, number).
         self.places = {(TRACE_NAME, 0): NOBODY}
         self.outside: dict[str, Process] = {}
+        self.program: Process | None = None
 
     def add(self) -> None:
         trace, tables = self.trace, self.tables
@@ -147,17 +152,28 @@ class _Mapping:
             of_process = process.name if process and is_main == 1 else ""
             shown = encodable(name) or of_process or f"thread {max(tid, 0)}"
             if process is None:
-                # A thread without a process has one of its own.
-                process = self.processes[-utid - 1] = Process(max(tid, 0), shown, *self._span(start, end))
+                process = self._process_without_name(utid, max(tid, 0), shown, self._span(start, end))
             number = _free_number(process, max(tid, 0))
             shown = shown if number == max(tid, 0) else f"{shown} ({tid})"
-            thread = Thread(number, shown, is_main == 1, *self._span(start, end), self.loaders[utid])
+            is_first = is_main == 1 or (process.pid == number and process is self.program)
+            thread = Thread(number, shown, is_first, *self._span(start, end), self.loaders[utid])
             process.threads.append(thread)
             self.members[utid] = thread
-            if is_main == 1 or upid not in self.main:
+            if upid in self.processes and (is_main == 1 or upid not in self.main):
                 self.main[upid] = utid
             if not name and start < 0 and end < 0:
                 self.unsaid.append((process, utid))
+
+    def _process_without_name(self, utid: int, tid: int, name: str, span: tuple[int, int]) -> Process:
+        """Returns that of a thread without one: one of its own, but for the threads of a recorder of one program."""
+        if dict(_values(self.tables)).get("trace_type") != ONE_PROGRAM:
+            return self.processes.setdefault(-utid - 1, Process(tid, name, *span))
+        if self.program is None:
+            found = PROGRAM_NUMBER.search(bytes(self.source.data[:MOST_HEADER]))
+            number = min(int(found[1]), MOST_NUMBER) if found else 0
+            shown = encodable(self.source.name.split(".")[0]) or TRACE_NAME
+            self.program = self.processes[-utid - 1] = Process(number, shown, self.start, self.end)
+        return self.program
 
     def _span(self, start: int, end: int) -> tuple[int, int]:
         begin = self.start if start < 0 else min(max(start + self.offset_ns, self.start), self.end)
@@ -170,10 +186,15 @@ class _Mapping:
         calls, titles, utid_of = {}, {}, {}
         columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid", "cpu", "gpu"))
         texts = (tracks[name].texts() for name in ("name", "type"))
-        for track, utid, upid, cpu, gpu, name, kind in zip(*columns, *texts, strict=True):
-            calls[track] = kind == CALL_TRACK
-            kind = INSTANT if kind == CALL_TRACK else kind
-            titles[track] = (name or kind, kind)
+        facts = list(zip(*columns, *texts, strict=True))
+        call_track: dict[int, str] = {}
+        for _, utid, *_, kind in facts:
+            if kind in CALL_TRACKS:
+                call_track[utid] = min(call_track.get(utid, kind), kind, key=CALL_TRACKS.index)
+        for track, utid, upid, cpu, gpu, name, kind in facts:
+            calls[track] = kind == call_track.get(utid)
+            kind = INSTANT if calls[track] else kind
+            titles[track] = (name if name and kind != INSTANT else kind, kind)
             owner = self._owner(utid, upid)
             if owner == NOBODY and (cpu >= 0 or gpu >= 0):
                 owner = self._place(CPUS_NAME, cpu) if cpu >= 0 else self._place(GPUS_NAME, 0)

@@ -33,7 +33,9 @@ from traceferry.model import (
 from traceferry.model.laws import pairs
 from traceferry.trace_processor.results import STRING, Column
 
-CALL_TRACK = "thread_execution"
+# Tracks of a thread whose slices are calls, of which it has those of the first one here: what programs mark, Java's
+# methods (ART), and functions of the kernel (ftrace's function_graph).
+CALL_TRACKS = ("thread_execution", "art_method_tracing", "thread_funcgraph")
 UNNAMED = "(unnamed)"
 # The category of slices without one, and the name of what happens at one time on a thread's own track.
 SLICES, INSTANT = "Slices", "Instant"

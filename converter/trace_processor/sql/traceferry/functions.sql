@@ -78,7 +78,7 @@ SELECT
   s.parent_id AS parent_id,
   coalesce(n.calls, 1) AS calls
 FROM slice s
-JOIN thread_track t ON t.id = s.track_id AND t.type = 'thread_execution'
+JOIN thread_track t ON t.id = s.track_id AND t.type IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
 LEFT JOIN (
   SELECT parent_id, sum(dur) AS dur FROM slice WHERE parent_id IS NOT NULL GROUP BY parent_id
 ) c ON c.parent_id = s.id

@@ -9,5 +9,5 @@ SELECT
   max(s.dur) AS longest_ns
 FROM slice s
 JOIN track t ON t.id = s.track_id
-WHERE t.type != 'thread_execution'
+WHERE t.type NOT IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
 GROUP BY t.name, s.name;
