@@ -132,9 +132,9 @@ def batch_of(n_columns: int, message: Any) -> Batch:
     text, blobs = _utf8(message.string_cells), list(message.blob_cells)
     n_texts = int(np.count_nonzero(text == 0))
     held = (integers, floats, range(n_texts), blobs)
-    counted = np.bincount(kinds, minlength=BLOB + 1)
-    is_sound = counted[NULL:].sum() == len(kinds) and (len(text) == 0 or text[-1] == 0)
-    if not is_sound or counted[INTEGER:].tolist() != [len(values) for values in held]:
+    n_nulls, *counted = (int(np.count_nonzero(kinds == kind)) for kind in (NULL, INTEGER, FLOAT, STRING, BLOB))
+    is_sound = n_nulls + sum(counted) == len(kinds) and (len(text) == 0 or text[-1] == 0)
+    if not is_sound or counted != [len(values) for values in held]:
         raise FormatError("an answer has other values than its cells say")
     if len(kinds) % n_columns if n_columns else len(kinds):
         raise FormatError(f"an answer of {n_columns} columns has {len(kinds)} cells")

@@ -95,6 +95,7 @@ class _Mapping:
         # What belongs to no thread, by (process, number).
         self.places = {(TRACE_NAME, 0): NOBODY}
         self.outside: dict[str, Process] = {}
+        self.is_one_program = ("trace_type", ONE_PROGRAM) in _values(tables)
         self.program: Process | None = None
 
     def add(self) -> None:
@@ -166,7 +167,7 @@ class _Mapping:
 
     def _process_without_name(self, utid: int, tid: int, name: str, span: tuple[int, int]) -> Process:
         """Returns that of a thread without one: one of its own, but for the threads of a recorder of one program."""
-        if dict(_values(self.tables)).get("trace_type") != ONE_PROGRAM:
+        if not self.is_one_program:
             return self.processes.setdefault(-utid - 1, Process(tid, name, *span))
         if self.program is None:
             found = PROGRAM_NUMBER.search(bytes(self.source.data[:MOST_HEADER]))

@@ -211,7 +211,7 @@ def _groups(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
         yield group
 
 
-ROWS_OF_GROUP = 1 << 20
+ROWS_OF_GROUP = 1 << 18
 
 
 class _File:
