@@ -333,7 +333,8 @@ cdef tuple list_of_numbers(Text* text, Py_ssize_t i):
     cdef int64_t[::1] w = ints
     cdef double[::1] f = ints.view(np.float64)
     for nth in range(n):
-        at = blank(text, at)
+        if text.at[at] <= 32:
+            at = blank(text, at)
         kind = number(text, &at, &whole, &real)
         if kind == OTHER:
             return None, i
@@ -344,7 +345,8 @@ cdef tuple list_of_numbers(Text* text, Py_ssize_t i):
             w[nth] = whole
         else:
             f[nth] = <double> whole if kind == WHOLE else real
-        at = blank(text, at)
+        if text.at[at] <= 32:
+            at = blank(text, at)
         if text.at[at] != (44 if nth < n - 1 else 93):
             return None, i
         at += 1
@@ -357,7 +359,7 @@ cdef void widen(int64_t[::1] w, double[::1] f, Py_ssize_t n) noexcept nogil:
         f[i] = <double> w[i]
 
 
-cdef int number(Text* text, Py_ssize_t* at, int64_t* whole, double* real) except -2:
+cdef inline int number(Text* text, Py_ssize_t* at, int64_t* whole, double* real) except -2:
     """Reads a number, or a word; a list ends behind it. Returns what it is, and where it ends in `at`."""
     cdef const unsigned char* begin = text.at + at[0]
     cdef const unsigned char* i = begin

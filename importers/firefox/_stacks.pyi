@@ -1,10 +1,12 @@
 from typing import Any
 
-from numpy import int32, int64, uint8
+from numpy import float64, int32, int64, uint8
 from numpy.typing import NDArray
 
 from traceferry.native.nodes import NodeTable
 
+def whole_numbers(values: NDArray[float64], default: int, most: float) -> tuple[NDArray[int64], int]: ...
+def count_outside(indices: NDArray[int64], size: int) -> int: ...
 def resolve(
     prefix: NDArray[int64],
     frame: NDArray[int64],

@@ -1,4 +1,5 @@
-"""Loops over stacks of a profile: what a frame inherits from its caller, and the calls between exact samples."""
+"""Loops over columns of numbers, and over stacks of a profile: what a frame inherits from its caller, and the calls
+between exact samples."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -6,6 +7,32 @@ import numpy as np
 
 from traceferry.native.call_flags cimport LEAVE
 from traceferry.native.nodes cimport NodeTable
+
+
+def whole_numbers(const double[::1] values not None, int64_t default, double most):
+    """Returns (int64: the numbers without their fractions, int: how many are out of range). NaN, and what is not below
+    `most` and above -`most`, is the default; only the latter is counted."""
+    cdef Py_ssize_t n = values.shape[0]
+    cdef Py_ssize_t i
+    cdef Py_ssize_t n_out = 0
+    found = np.empty(n, np.int64)
+    cdef int64_t[::1] out = found
+    for i in range(n):
+        if -most < values[i] < most:
+            out[i] = <int64_t> values[i]
+        else:
+            out[i] = default
+            n_out += values[i] == values[i]
+    return found, n_out
+
+
+def count_outside(const int64_t[::1] indices not None, int64_t size):
+    """Returns how many are neither -1, which is none, nor rows of a table of that size."""
+    cdef Py_ssize_t i
+    cdef Py_ssize_t n = 0
+    for i in range(indices.shape[0]):
+        n += indices[i] >= size or indices[i] < -1
+    return n
 
 
 def resolve(

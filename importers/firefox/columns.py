@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.common.report import Report
+from traceferry.importers.firefox._stacks import count_outside, whole_numbers
 from traceferry.model import Array
 
 # Beyond it a float64 does not tell neighbours apart, and before it an int64 is exact.
@@ -71,17 +72,16 @@ class Columns:
         found = self._numbers(name)
         if found.dtype.kind == "i":
             return found
-        is_out = ~(np.abs(found) < MAX_INTEGER) & ~np.isnan(found)
-        self._bad.add(f"{self.path}.{name}", int(np.count_nonzero(is_out)))
-        return np.where(is_out | np.isnan(found), default, np.nan_to_num(found, posinf=0, neginf=0)).astype(np.int64)
+        whole, n_out = whole_numbers(np.ascontiguousarray(found, np.float64), default, MAX_INTEGER)
+        self._bad.add(f"{self.path}.{name}", n_out)
+        return whole
 
     def index(self, name: str, size: int, used: Array | None = None) -> Array:
         """int64 indices into a table of that size; -1 is none. used: the rows that have one, where that is known."""
         found = self.ints(name) if used is None else np.where(used, self.ints(name), -1)
-        is_bad = (found >= size) | (found < -1)
-        if is_bad.any():
-            self._bad.add(f"{self.path}.{name}", int(np.count_nonzero(is_bad)))
-            found = np.where(is_bad, -1, found)
+        if n_bad := count_outside(np.ascontiguousarray(found), size):
+            self._bad.add(f"{self.path}.{name}", n_bad)
+            found = np.where((found >= size) | (found < -1), -1, found)
         return found
 
     def flagged(self, flag: int) -> Array | None:

@@ -76,7 +76,7 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
     names = [texts[number] if number >= 0 else "" for number in table.name[rows].tolist()]
     types = _types_of(data)
     stack = np.full(len(data), -1)
-    for row in (row for row, one in enumerate(data) if "cause" in one or "stack" in one):
+    for row in [row for row, one in enumerate(data) if "cause" in one or "stack" in one]:
         stack[row] = _stack_of(data[row])
     is_bad = (stack >= n_stacks) | (stack < -1)
     columns.bad("data.cause.stack", int(np.count_nonzero(is_bad)))
@@ -177,6 +177,7 @@ def _stack_of(data: Data) -> int:
 def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
     """Returns (rows, begin, end, data), with ends at their starts: last in, first out, by name."""
     begin, end, data = table.begin.copy(), table.end.copy(), list(table.data)
+    types = [one.get("type") for one in data]
     is_gone = np.zeros(len(data), bool)
     waiting: defaultdict[int, list[int]] = defaultdict(list)
     rows = np.flatnonzero((table.phase == Phase.START) | (table.phase == Phase.END))
@@ -186,12 +187,15 @@ def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
         elif waiting[name]:
             _join(waiting[name].pop(), row, begin, end, data, is_gone)
     requests: dict[Any, int] = {}
-    for row, one in [(row, one) for row, one in enumerate(data) if one.get("type") == NETWORK]:
+    for row in [row for row, kind in enumerate(types) if kind == NETWORK] if NETWORK in types else ():
+        one = data[row]
         if isinstance(one.get("id"), (int, str)):
             if one.get("status") == NETWORK_START:
                 requests[one["id"]] = row
             elif one.get("status") in NETWORK_STOPS and one["id"] in requests:
                 _join(requests.pop(one["id"]), row, begin, end, data, is_gone)
+    if not is_gone.any():
+        return np.arange(len(data)), begin, end, data
     kept = np.flatnonzero(~is_gone)
     return kept, begin[kept], end[kept], [data[row] for row in kept.tolist()]
 
@@ -206,7 +210,7 @@ def _join(first: int, last: int, begin: Array, end: Array, data: list[Data], is_
 def _until_the_next(rows: Rows, texts: list[str]) -> Rows:
     """Makes screenshots last until the next one of their window, and leaves out the pictures."""
     latest: dict[Any, int] = {}
-    for row in [row for row, kind in enumerate(rows.type) if kind == SCREENSHOT]:
+    for row in [row for row, kind in enumerate(rows.type) if kind == SCREENSHOT] if SCREENSHOT in rows.type else ():
         one = rows.data[row]
         window, picture = one.get("windowID"), one.get("url")
         if isinstance(picture, int) and 0 <= picture < len(texts):
