@@ -11,6 +11,7 @@ import pytest
 from conftest import REPO
 from pages import Called, Opened, browser, sampled
 from test_page import RECORDINGS, saved
+from test_page_events import several
 
 AXE = REPO / "tests/clients/node_modules/axe-core/axe.min.js"
 DEEP = tuple(Called(f"level_{nth}") for nth in range(60))
@@ -28,6 +29,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {name: load() for name, load in RECORDINGS.items()}
+    made["events"] = several()
     made["deep"] = sampled([DEEP] * 30, [DEEP[:2]] * 10, [DEEP[:1]] * 5)
     return {name: saved(trace, tmp_path_factory.mktemp(name)) for name, trace in made.items()}
 
@@ -204,14 +206,16 @@ def test_a_viewer_that_is_not_reached_is_told_of_soon(pages: dict[str, Path], op
 
 
 @pytest.mark.parametrize(
-    ("name", "scheme"), [("xray", "light"), ("jit", "dark"), ("perf", "light"), ("mono", "dark"), ("mono", "light")]
+    ("name", "scheme"), [("xray", "light"), ("jit", "dark"), ("events", "light"), ("mono", "dark"), ("mono", "light")]
 )
 def test_no_serious_finding_of_axe(name: str, scheme: str, pages: dict[str, Path], open_page: Any) -> None:
     if not AXE.exists():
         pytest.skip("not checked: axe-core is not installed (npm ci --prefix tests/clients)")
     shown = open_page(pages[name], color_scheme=scheme)
     shown.page.evaluate(AXE.read_text(encoding="utf-8"))
-    for tab in shown.page.eval_on_selector_all(".tabs a", "links => links.map(link => link.dataset.tab)"):
+    tabs = shown.page.eval_on_selector_all(".tabs a", "links => links.map(link => link.dataset.tab)")
+    assert name != "events" or {"waits", "report"} <= {*tabs}
+    for tab in tabs:
         shown.go(tab=tab)
         assert shown.page.evaluate(VIOLATIONS) == [], tab
     shown.go(tab="flame")

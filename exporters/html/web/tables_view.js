@@ -167,11 +167,14 @@ function waitsView(recording) {
           (row) => pathElement(row.stack),
         ),
         waits.some((row) => row.waker_stack.length > 0)
-          ? textColumn(
-              "Where the waker was",
-              (row) => row.waker_stack.join(" ‹ "),
-              (row) => pathElement(row.waker_stack, 2),
-            )
+          ? {
+              ...textColumn(
+                "Where the waker was",
+                (row) => row.waker_stack.join(" ‹ "),
+                (row) => (row.waker_stack.length > 0 ? pathElement(row.waker_stack, 2) : ""),
+              ),
+              isRare: true,
+            }
           : null,
       ].filter((column) => column !== null),
       rows: waits,
