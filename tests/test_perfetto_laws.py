@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clients.firefox import ProfilerCli
 from conftest import REPO, shared
 from support import load_checked
 from test_firefox_laws import contents, recordings
+from test_jit_clients import needs_client
 
 import traceferry
 from traceferry.apps.cli import main
@@ -151,6 +153,35 @@ def test_traces_of_others_in_firefox(kind: str, tmp_path: Path) -> None:
 
 def text(value: Any, strings: list[str]) -> str:
     return strings[value] if isinstance(value, int) else value
+
+
+@needs_client
+@pytest.mark.parametrize(
+    ("name", "asked", "scale"),
+    [
+        ("perfetto/systing--trace.pb", """SELECT pid, tid, count(*) AS n FROM stack_sample s
+JOIN stack_sample_task_context x ON x.id = s.task_context_id JOIN thread USING (utid) JOIN process USING (upid)
+WHERE callsite_id IS NOT NULL GROUP BY utid""", 1),
+        ("chrome-json/lighthouse--blocking-time-trace.json.gz", f"""SELECT pid, tid, sum({LASTS}) AS n FROM slice
+JOIN thread_track ON thread_track.id = slice.track_id JOIN thread USING (utid) JOIN process USING (upid)
+WHERE {SLICES_IN_CALLS} AND depth = 0 GROUP BY utid""", 1e-6),
+    ],
+)  # fmt: skip
+def test_profiler_cli_has_what_trace_processor_has(name: str, asked: str, scale: float, tmp_path: Path) -> None:
+    """Samples, and the time of calls in ms, of the threads that have most."""
+    path = shared("captures/viewers") / name
+    traceferry.convert(path, tmp_path / "x.json")
+    with Session(find_engine(), path) as session:
+        answer = session.query(asked)
+    numbers = zip(*(answer[name].numbers().tolist() for name in ("pid", "tid")), strict=True)
+    wanted = dict(zip(numbers, (answer["n"].numbers() * scale).tolist(), strict=True))
+    most = sorted(wanted, key=wanted.__getitem__)[-3:]
+    found = {}
+    with ProfilerCli(tmp_path / "x.json") as cli:
+        handles = {(int(thread["pid"]), int(thread["tid"])): thread["threadHandle"] for thread in cli.threads()}
+        for key in most:
+            found[key] = cli.call_tree(handles[key], include_idle=True)["totalSamples"]
+    assert found == {key: pytest.approx(wanted[key], abs=1e-3) for key in most}
 
 
 # ---------------------------------------------------------------- beside other recordings
