@@ -35,7 +35,7 @@ _VERSION = re.compile(r"(?:-[\d.]+)?\.so[\d.]*$")
 
 
 class Cost(NamedTuple):
-    """What one function has.
+    """The amounts of one function.
 
     Attributes
     ----------

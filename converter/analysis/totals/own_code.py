@@ -206,6 +206,6 @@ def _is_of_library(name: str, path: str, category: str) -> bool:
 
 
 def _is_standard_module(path: str) -> bool:
-    """Of a path without folders above the module's package, as json/encoder.py and threading.py."""
+    """Returns whether a path is of a standard module, without folders above its package: json/encoder.py, queue.py."""
     package, _, rest = path.partition("/")
     return (package if rest else package.removesuffix(".py")) in _STANDARD_MODULES
