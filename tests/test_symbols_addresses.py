@@ -10,7 +10,7 @@ from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, Symbol, die
 from builders.gsym import GsymFile
 from builders.xray import ENTER, elf_with_instr_map
 
-from traceferry.apps.cli.symbol_files import lookup_data, lookup_text, verify
+from traceferry.apps.cli.symbol_files import lookup_json, lookup_text, verify
 from traceferry.files.source import Source
 from traceferry.symbolication.choose import open_symbols
 from traceferry.symbolication.demangle import Demangler
@@ -50,7 +50,9 @@ def test_any_addresses(base: int) -> None:
         symbols: Symbols = open_symbols(source)
         found = symbols.lookup(np.array(ADDRESSES, np.uint64))
         assert len(found.start) == len(ADDRESSES), name
-        assert len(list(lookup_data(symbols, source, ADDRESSES, Demangler()))) == len(ADDRESSES), name
-        assert list(lookup_text(symbols, source, ADDRESSES, Demangler())), name
+        asked = [np.array(ADDRESSES, np.uint64)]
+        (as_json,) = lookup_json(symbols, source, asked, Demangler())
+        assert len(as_json.splitlines()) == len(ADDRESSES), name
+        assert list(lookup_text(symbols, source, asked, Demangler())), name
         _, differences = verify(symbols, open_symbols(source), Demangler())
         assert not differences, name

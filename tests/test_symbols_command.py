@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import zstandard
 from builders.breakpad import BUILD_ID, SymFile
@@ -29,7 +30,8 @@ from test_gsym_writer import PROGRAM, answers, needs_program
 from test_symbols_choose import LOGS, functions_of, stripped
 
 from traceferry.apps import cli
-from traceferry.apps.cli.symbol_files import AT_ONCE, Files, lookup_data
+from traceferry.apps.cli.symbol_files import Files, lookup_json
+from traceferry.apps.cli.symbols import AT_ONCE
 from traceferry.common.report import Report
 from traceferry.files.source import Source, open_source
 from traceferry.reading import ImportContext
@@ -202,18 +204,22 @@ def data_as_text(answer: Mapping[str, Any]) -> str:
     return ("\n" + " " * len(f"{answer['address']}: ")).join(lines)
 
 
+def answers_of(symbols: Symbols, source: Source, addresses: list[int]) -> list[dict[str, Any]]:
+    asked = [np.array(addresses, np.uint64)]
+    return [json.loads(line) for line in "".join(lookup_json(symbols, source, asked, Demangler())).splitlines()]
+
+
 def test_look_ups_as_data(run: Run) -> None:
     """They say what the text says, and more: linkage names, sizes, merged functions."""
     for name, kind in KINDS.items():
         Path(kind.name).write_bytes(kind.data())
         source = open_source(kind.name)
-        answers = list(lookup_data(opened(source), source, kind.says, Demangler()))
+        answers = answers_of(opened(source), source, list(kind.says))
         assert [data_as_text(answer) for answer in answers] == list(kind.says.values()), name
-        json.dumps(answers)
     body = GsymFile().function("_Z1fv", 0x1000, 8, merged=[Body("_Z1gv", 0x1000, 8)])
     source = Source("app.gsym", memoryview(body.bytes()))
     f, g = {"name": "f()", "linkage_name": "_Z1fv"}, {"name": "g()", "linkage_name": "_Z1gv"}
-    assert list(lookup_data(Gsym(source), source, [0x1004], Demangler())) == [
+    assert answers_of(Gsym(source), source, [0x1004]) == [
         {
             "address": "0x1004",
             "function": {**f, "start": "0x1000", "size": 8},
@@ -227,7 +233,7 @@ def test_look_ups_as_data(run: Run) -> None:
 def test_look_ups_as_data_have_the_calls_of_the_function() -> None:
     data = GsymFile().function("f", 0x1000, 8, sites=[Site(4, ["g", "h.*"], 1), Site(6, [], 2)]).bytes()
     source = Source("app.gsym", memoryview(data))
-    inside, outside = lookup_data(Gsym(source), source, [0x1001, 0x2000], Demangler())
+    inside, outside = answers_of(Gsym(source), source, [0x1001, 0x2000])
     assert inside["calls"] == [
         {"returns_to": "0x1004", "callees": ["g", "h.*"], "internal": True, "external": False},
         {"returns_to": "0x1006", "callees": [], "internal": False, "external": True},
@@ -338,9 +344,10 @@ def test_llvm_says_of_real_dumps_what_we_say(run: Run, dump: str) -> None:
         (["0x1010", "0x1000", "0x1010"], "", [0x1010, 0x1000, 0x1010]),
         (["-"], "0x1000\n\n1017 what stands behind\n", [0x1000, 0x1017]),
         (["0xfff", "-", "0x1040"], "0x1018\n", [0xFFF, 0x1018, 0x1040]),
+        (["-"], "+0x1000 \n\u00a01018\n 0x00000000000001010\r\n\t\n0x1000", [0x1000, 0x1018, 0x1010, 0x1000]),
         (["-"], "", []),
     ],
-    ids=["one", "without 0x", "in the order given", "standard input", "both", "none"],
+    ids=["one", "without 0x", "in the order given", "standard input", "both", "as Python reads it", "none"],
 )
 def test_addresses(run: Run, monkeypatch: pytest.MonkeyPatch, words: list[str], stdin: str, asked: list[int]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(stdin))

@@ -3,6 +3,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from traceferry.native.number_text cimport put_decimal, put_prefixed_hex
+
 cdef enum:
     # The longest number, "-9223372036854775808,", and what `put4` and the copies of 16 bytes write beyond the last one.
     LONGEST = 24
@@ -61,20 +63,7 @@ cdef inline uint8_t* put32(uint8_t* o, uint32_t v) noexcept nogil:
 
 
 cdef inline uint8_t* put64(uint8_t* o, uint64_t v) noexcept nogil:
-    cdef Py_ssize_t n = 1
-    cdef uint64_t w = v
-    cdef uint8_t* end
-    if v >> 32 == 0:
-        return put32(o, v)
-    while w >= 10:
-        n += 1
-        w //= 10
-    end = o + n
-    while n:
-        n -= 1
-        o[n] = 48 + v % 10
-        v //= 10
-    return end
+    return put32(o, v) if v >> 32 == 0 else put_decimal(o, v)
 
 
 cdef inline uint8_t* put_decimals(uint8_t* o, uint32_t ns) noexcept nogil:
@@ -127,18 +116,10 @@ cdef inline uint8_t* put_double(uint8_t* o, uint64_t ns, Whole* before) noexcept
 
 cdef inline uint8_t* put_hex(uint8_t* o, uint64_t v) noexcept nogil:
     """Writes a text with a number, as Python's hex() does."""
-    cdef Py_ssize_t n = 1
-    cdef Py_ssize_t i
-    cdef uint8_t digit
-    while n < 16 and v >> 4 * n:
-        n += 1
-    memcpy(o, b'"0x', 3)
-    o += 3
-    for i in range(n):
-        digit = v >> 4 * (n - 1 - i) & 15
-        o[i] = 48 + digit if digit < 10 else 87 + digit
-    o[n] = c'"'
-    return o + n + 1
+    o[0] = c'"'
+    o = put_prefixed_hex(o + 1, v)
+    o[0] = c'"'
+    return o + 1
 
 
 cdef inline uint8_t* put_signed(uint8_t* o, int64_t v) noexcept nogil:

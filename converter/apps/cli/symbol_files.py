@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from traceferry import registry
+from traceferry.apps.cli._look_ups import Answers, Pieces
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.common.shown_text import shown
@@ -36,6 +37,8 @@ DEBUG_SECTIONS = (".debug_", ".zdebug_")
 AT_ONCE = 1 << 17
 MAX_ADDRESS = (1 << 64) - 1
 MERGED, CALL_SITES = "merged functions", "call sites"  # parts of a GSYM file
+
+NOTHING_MORE = b',"merged":[],"calls":[]}\n'
 
 Shown = tuple[str, str, int]  # a frame: name, source, line
 
@@ -150,73 +153,85 @@ def _said_before(symbols: Symbols, source: Source) -> tuple[str, int]:
 # ---------------------------------------------------------------- looking up
 
 
-def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler) -> Iterator[str]:
-    """Yields the frames of each address as text, the innermost first, a line each; in pieces of many addresses."""
+def lookup_text(symbols: Symbols, source: Source, addresses: Iterable[Array], demangle: Demangler) -> Iterator[str]:
+    """Yields the frames of each address (uint64, in any order) as text, the innermost first, a line each; a piece for
+    each array of addresses."""
     with_merged = _gsym_with(MERGED, symbols, source)
-    given = iter(addresses)
-    while bunch := list(islice(given, AT_ONCE)):
-        frames = symbols.lookup(np.array(bunch, np.uint64))
-        numbers, inlined, names, positions = _texts_of(frames, demangle)
-        first, starts = frames.first.tolist(), frames.start.tolist()
-        lines: list[str] = []
-        for address, start, (begin, end) in zip(bunch, starts, pairwise(first), strict=True):
-            if begin == end:
-                lines.append(f"{address:#x}: no symbol")
-                continue
-            last = numbers[end - 1]
-            if end - begin == 1:
-                lines.append(f"{address:#x}: {names[last]} + {address - start}{positions[last]}")
-            else:
-                lead = f"{address:#x}: "
-                calls = [inlined[n] for n in numbers[begin : end - 1]]
-                calls.append(f"{names[last]} + {address - start}{positions[last]}")
-                lines.append(lead + ("\n" + " " * len(lead)).join(calls))
-            if with_merged:
-                lead = " " * len(f"{address:#x}: ")
-                others = with_merged.merged(address)[1:]
-                lines += [f"{lead}or, merged with it, {shown(demangle(_outermost(other)))}" for other in others]
-        lines.append("")
-        yield "\n".join(lines)
+    for asked in addresses:
+        found = symbols.lookup(asked)
+        names = Pieces([shown(demangle(name)).encode() for name in _texts_of_names(found, demangle)])
+        ends = [b""]
+        if with_merged:
+            ends = [_merged_as_text(with_merged, address, demangle) for address in asked.tolist()]
+        sources = Pieces([shown(text).encode() for text in [*found.texts, ""]])
+        yield _answers(asked, found).as_text(names, sources, Pieces(ends)).tobytes().decode()
 
 
-def lookup_data(
-    symbols: Symbols, source: Source, addresses: Iterable[int], demangle: Demangler
-) -> Iterator[dict[str, Any]]:
-    """Yields what `lookup_text` says of each address as plain data, which JSON can hold:
+def _merged_as_text(symbols: Gsym, address: int, demangle: Demangler) -> bytes:
+    lead = " " * len(f"{address:#x}: ")
+    others = symbols.merged(address)[1:]
+    return "".join(f"{lead}or, merged with it, {shown(demangle(_outermost(other)))}\n" for other in others).encode()
 
-    {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or None,
+
+def lookup_json(symbols: Symbols, source: Source, addresses: Iterable[Array], demangle: Demangler) -> Iterator[str]:
+    """Yields what `lookup_text` says of each address as an object of JSON, a line each:
+
+    {"address": "0x1234", "function": {"name", "linkage_name", "start": "0x1200", "size"} or null,
      "frames": [{"name", "linkage_name", "source", "line", "inlined"}, ...], "merged": [{"name", "linkage_name"}, ...],
      "calls": [{"returns_to": "0x1210", "callees": [...], "internal", "external"}, ...]}
 
-    frames: the innermost first; a source or line of None is unknown, as are a start and size that the symbols do not
+    frames: the innermost first; a source or line of null is unknown, as are a start and size that the symbols do not
     tell. merged: functions that a linker merged with this one. calls: of the function, as far as they were written
-    down, with names or patterns of what is called. addresses: each below 2^64.
+    down, with names or patterns of what is called.
     """
-
-    def named(linkage_name: str) -> dict[str, Any]:
-        return {"name": demangle(linkage_name), "linkage_name": linkage_name}
+    import orjson
 
     with_merged, with_calls = _gsym_with(MERGED, symbols, source), _gsym_with(CALL_SITES, symbols, source)
-    given = iter(addresses)
-    while bunch := list(islice(given, AT_ONCE)):
-        found = symbols.lookup(np.array(bunch, np.uint64))
-        demangle.learn(_names_of(found))
-        bounds = zip(bunch, found.start.tolist(), found.size.tolist(), frames_by_address(found), strict=True)
-        for address, start, size, stack in bounds:
-            frames = [
-                named(name) | {"source": path or None, "line": line or None, "inlined": nth < len(stack) - 1}
-                for nth, (name, path, line) in enumerate(stack)
+    for asked in addresses:
+        found = symbols.lookup(asked)
+        # What is between the braces of an object.
+        names = Pieces([orjson.dumps(_named(name, demangle))[1:-1] for name in _texts_of_names(found, demangle)])
+        ends = [NOTHING_MORE]
+        if with_merged or with_calls:
+            is_found = (np.diff(found.first) > 0).tolist()
+            ends = [
+                _more_as_json(with_merged if is_held else None, with_calls if is_held else None, address, demangle)
+                for address, is_held in zip(asked.tolist(), is_found, strict=True)
             ]
-            extent = {"start": f"{start:#x}" if start or size else None, "size": size or None}
-            others = with_merged.merged(address)[1:] if with_merged and stack else []
-            calls = with_calls.call_sites(address) if with_calls and stack else []
-            yield {
-                "address": f"{address:#x}",
-                "function": named(stack[-1][0]) | extent if stack else None,
-                "frames": frames,
-                "merged": [named(_outermost(other)) for other in others],
-                "calls": [_call(site) for site in calls],
-            }
+        sources = Pieces([orjson.dumps(text or None) for text in [*found.texts, ""]])
+        yield _answers(asked, found).as_json(names, sources, Pieces(ends)).tobytes().decode()
+
+
+def _more_as_json(with_merged: Gsym | None, with_calls: Gsym | None, address: int, demangle: Demangler) -> bytes:
+    """Returns what is behind the frames of an address, to the end of its line."""
+    import orjson
+
+    others = with_merged.merged(address)[1:] if with_merged else []
+    calls = with_calls.call_sites(address) if with_calls else []
+    more = {
+        "merged": [_named(_outermost(other), demangle) for other in others],
+        "calls": [_call(site) for site in calls],
+    }
+    return b"," + orjson.dumps(more, option=orjson.OPT_APPEND_NEWLINE)[1:]
+
+
+def _named(linkage_name: str, demangle: Demangler) -> dict[str, str]:
+    return {"name": demangle(linkage_name), "linkage_name": linkage_name}
+
+
+def _answers(asked: Array, found: Frames) -> Answers:
+    return Answers(
+        asked, found.start, found.size, found.first, found.name, found.source, found.line, len(found.texts)
+    )  # fmt: skip
+
+
+def _texts_of_names(found: Frames, demangle: Demangler) -> list[str]:
+    """Returns the texts, "" in place of each that is no function's name; "" behind them stands for what is unknown.
+    They are demangled together."""
+    is_name = np.zeros(len(found.texts) + 1, bool)
+    is_name[found.name] = True
+    demangle.learn(text for text, is_one in zip(found.texts, is_name.tolist(), strict=False) if is_one)
+    return [text if is_one else "" for text, is_one in zip([*found.texts, ""], is_name.tolist(), strict=True)]
 
 
 def _gsym_with(part: str, symbols: Symbols, source: Source) -> Gsym | None:
@@ -239,30 +254,6 @@ def _names_of(frames: Frames) -> list[str]:
 
 def _outermost(frames: Frames) -> str:
     return frames.texts[int(frames.name[-1])]
-
-
-def _texts_of(frames: Frames, demangle: Demangler) -> tuple[list[int], list[str], list[str], list[str]]:
-    """Returns a number for each frame, and by number: the line of a call that is inlined, the name, the position. Equal
-    frames, which are most, share a number."""
-    texts = [*frames.texts, ""]
-    position_row, position = _distinct(frames.source, frames.line)
-    row, number = _distinct(frames.name, position)
-    all_positions = [
-        f" at {shown(texts[source])}:{line}" if source >= 0 else ""
-        for source, line in zip(frames.source[position_row].tolist(), frames.line[position_row].tolist(), strict=True)
-    ]
-    demangle.learn(_names_of(frames))
-    names = [shown(demangle(texts[name])) for name in frames.name[row].tolist()]
-    positions = [all_positions[n] for n in position[row].tolist()]
-    inlined = [f"{name} [inlined]{at}" for name, at in zip(names, positions, strict=True)]
-    return number.tolist(), inlined, names, positions
-
-
-def _distinct(one: Array, other: Array) -> tuple[Array, Array]:
-    """Returns a row of each distinct pair of int32, and for each row which one it is."""
-    keys = one.astype(np.int64) << 32 | other.astype(np.int64) & 0xFFFF_FFFF
-    _, row, which = np.unique(keys, return_index=True, return_inverse=True)
-    return row, which.ravel()
 
 
 def as_text(address: int, found: Sequence[Shown]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from traceferry.apps.cli import coach
 from traceferry.apps.cli.command_parser import CommandParser
@@ -21,6 +21,13 @@ from traceferry.apps.cli.options import (
 from traceferry.apps.cli.progress import Downloads
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
+
+if TYPE_CHECKING:
+    from traceferry.model import Array
+
+# Characters of standard input that are read together, and addresses that are looked up together.
+INPUT_PIECE = 1 << 20
+AT_ONCE = 1 << 17
 
 
 def add_to(symbols: CommandParser) -> None:
@@ -95,10 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
             coach.tell(made)
     if arguments.lookup:
         addresses = _addresses(arguments.lookup)
-        if arguments.json:
-            sys.stdout.writelines(_as_json(symbol_files.lookup_data(symbols, source, addresses, demangle)))
-        else:
-            sys.stdout.writelines(symbol_files.lookup_text(symbols, source, addresses, demangle))
+        look_up = symbol_files.lookup_json if arguments.json else symbol_files.lookup_text
+        sys.stdout.writelines(look_up(symbols, source, addresses, demangle))
     if arguments.verify:
         other = files.open(open_source(arguments.verify, limit))
         n_compared, differences = symbol_files.verify(symbols, other, demangle)
@@ -124,20 +129,47 @@ def run(arguments: argparse.Namespace) -> int:
     return FOUND if n_different or (is_lossy and arguments.fail_on) else DONE
 
 
-def _as_json(found: Iterator[dict[str, Any]]) -> Iterator[str]:
-    import orjson
+def _addresses(words: Sequence[str]) -> Iterator[Array]:
+    """Yields the addresses, as many together as are looked up at once."""
+    import numpy as np
 
-    for one in found:
-        yield orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE).decode()
+    waiting: list[Array] = []
+    for some in _as_they_come(words):
+        waiting.append(some)
+        if sum(map(len, waiting)) >= AT_ONCE:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
-def _addresses(words: Sequence[str]) -> Iterator[int]:
+def _as_they_come(words: Sequence[str]) -> Iterator[Array]:
     """Yields the addresses; "-" stands for the first word of each line of standard input."""
+    import numpy as np
+
     for word in words:
         if word == "-":
-            yield from (_address(words[0]) for line in sys.stdin if (words := line.split(maxsplit=1)))
+            while text := sys.stdin.read(INPUT_PIECE):
+                yield from _first_words(text + sys.stdin.readline())
         else:
-            yield _address(word)
+            yield np.array([_address(word)], np.uint64)
+
+
+def _first_words(text: str) -> Iterator[Array]:
+    """Yields the addresses of whole lines. What the kernel cannot read, Python reads, or says why it cannot."""
+    import numpy as np
+
+    from traceferry.apps.cli._look_ups import first_words
+
+    lines, at = text.encode(errors="surrogateescape"), 0
+    while at < len(lines):
+        found, at = first_words(lines, at)
+        yield found
+        if at < len(lines):
+            end = lines.find(b"\n", at)
+            line, at = (lines[at:end], end + 1) if end >= 0 else (lines[at:], len(lines))
+            words = line.decode(errors="surrogateescape").split(maxsplit=1)
+            yield np.array([_address(word) for word in words[:1]], np.uint64)
 
 
 def _address(word: str) -> int:

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from traceferry.model import Array
+from traceferry.native.distinct import distinct_with_places
 from traceferry.symbolication.gsym.layout import Problem
 from traceferry.symbolication.gsym.tables import Tables
 
@@ -36,9 +37,9 @@ class Texts:
 
     def indices(self, values: Array, text_of: Callable[[int], str]) -> Array:
         """Returns which of `all` their texts are, which `name` or `path` gives: int32, -1 is unknown."""
-        distinct, which = np.unique(values, return_inverse=True)
+        distinct, which = distinct_with_places(values.astype(np.int64))
         indices = np.full(len(distinct), -1, np.int32)
-        for nth, value in enumerate(distinct.tolist()):
+        for nth, value in enumerate(distinct.astype(values.dtype).tolist()):
             text = text_of(value)
             if text:
                 indices[nth] = len(self.all)
