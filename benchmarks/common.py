@@ -22,9 +22,6 @@ CAPTURES = Path(os.environ.get("TRACEFERRY_SHARED", ROOT.parent / "shared")) / "
 WORK = ROOT / "build" / "bench"
 TRACEFERRY = [sys.executable, "-m", "traceferry"]
 # Installed modules are compiled; those of the working tree are so once, whatever the environment says.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
-    "PYTHONPYCACHEPREFIX": str(WORK / "bytecode")
-}
 OUTPUTS = {"Perfetto": "pftrace", "Firefox .json": "json", "Firefox .json.gz": "json.gz"}
 MB = 1_000_000
 # Byte code is warm: Python writes what the round to warm up has compiled, whatever the shell says.
