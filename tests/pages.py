@@ -35,8 +35,10 @@ from traceferry.model import (
 )
 from traceferry.model.categories import CATEGORY_COLORS
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-NO_BROWSER = "no page is opened: chromium is not installed (apt install chromium)"
+# The first one has no window of its own, whose pages the whole browser draws without a screen, too: half of the time.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
+NO_BROWSER = "no page is opened: chromium is not installed (apt install chromium-headless-shell)"
 NO_DRIVER = "no page is opened: the package playwright is not installed (pip install playwright)"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Of the text of embedded bytes, from low to high.
