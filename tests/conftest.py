@@ -77,6 +77,11 @@ def shared(name: str) -> Path:
     return path
 
 
+def or_skipped(cases: Iterable[Any]) -> list[Any]:
+    """The cases of a test, which is skipped where there are none: the shared recordings are not there."""
+    return [*cases] or [pytest.param(None, marks=pytest.mark.skip(reason=NO_SHARED), id="none")]
+
+
 # ---------------------------------------------------------------- the marker `large`
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import or_skipped
 from recordings import SHARED
 from support import load_checked
 
@@ -38,7 +39,9 @@ def broken(trace: Trace) -> tuple[list[str], int]:
     return found, n
 
 
-@pytest.mark.parametrize("path", recordings(), ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize(
+    "path", or_skipped(pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in recordings())
+)
 def test_states_are_the_whole_life(path: Path) -> None:
     assert broken(load_checked(path))[0] == []
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
-from conftest import load_checked
+from conftest import load_checked, or_skipped
 from recordings import SHARED
 from test_perf_scheduling import LIB, PID, SLEEP, A, B, Recorded
 from test_perf_scheduling import START as SCHED_START
@@ -167,7 +167,7 @@ def foreign() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("path", foreign())
+@pytest.mark.parametrize("path", or_skipped(foreign()))
 def test_traces_of_others_come_back_as_they_were_written(path: Path, tmp_path: Path) -> None:
     def written_again(trace: Trace, name: str) -> Path:
         (tmp_path / name).mkdir()

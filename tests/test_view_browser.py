@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,12 +14,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from clients.view import FIREFOX, PERFETTO, View
 from jit_recordings import path_of
+from pages import CHROMIUM, NO_BROWSER
 
 import traceferry
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
 if CHROMIUM is None:
-    pytest.skip("chromium is not installed: apt install chromium", allow_module_level=True)
+    pytest.skip(NO_BROWSER, allow_module_level=True)
 playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
 
 RECORDING = "samply-ext/ext-mixed-little-s104.dump"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import NO_SHARED, SHARED
+from conftest import NO_SHARED, SHARED, or_skipped
 
 import traceferry
 from traceferry.common.errors import FormatError
@@ -42,7 +42,7 @@ def damaged(data: bytes, seed: str) -> Iterator[tuple[str, bytes]]:
         yield f"byte {at} is {new:#04x}", data[:at] + bytes([new]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=f"{path.parent.name}/{path.name}") for path in files()])
+@pytest.mark.parametrize("path", or_skipped(pytest.param(p, id=f"{p.parent.name}/{p.name}") for p in files()))
 def test_files_of_others_cut_anywhere(path: Path, tmp_path: Path) -> None:
     data = bytes(open_source(str(path)).data)
     if len(data) > LARGEST:
