@@ -77,9 +77,9 @@ def shared(name: str) -> Path:
     return path
 
 
-def or_skipped(cases: Iterable[Any]) -> list[Any]:
-    """The cases of a test, which is skipped where there are none: the shared recordings are not there."""
-    return [*cases] or [pytest.param(None, marks=pytest.mark.skip(reason=NO_SHARED), id="none")]
+def or_skipped(cases: Iterable[Any], reason: str = NO_SHARED) -> list[Any]:
+    """The cases of a test, which is skipped with a reason where there are none: their recordings are not there."""
+    return [*cases] or [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="none")]
 
 
 # ---------------------------------------------------------------- the marker `large`

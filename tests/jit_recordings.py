@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from conftest import NEITHER, REPO, SHARED
+from conftest import NEITHER, REPO, SHARED, or_skipped
 from support import as_python, data_of, lawful
 
 from traceferry.files.source import Source
@@ -39,9 +39,8 @@ def _files() -> dict[str, Path]:
 def dumps(folder: str = "") -> list[Any]:
     """The names of the real dumps, for `parametrize`; the large ones are marked."""
     chosen = sorted(name for name in _files() if name.endswith(".dump") and name.startswith(folder))
-    if not chosen:
-        return [pytest.param("", marks=pytest.mark.skip(reason=NO_FILES))]
-    return [pytest.param(n, marks=pytest.mark.large) if n.startswith(LARGE) else n for n in chosen]
+    marked = [pytest.param(n, marks=pytest.mark.large) if n.startswith(LARGE) else n for n in chosen]
+    return or_skipped(marked, NO_FILES)
 
 
 def path_of(name: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import zstandard
-from conftest import NEITHER, REPO, SHARED
+from conftest import NEITHER, REPO, SHARED, or_skipped
 from support import load_opened
 
 from traceferry.analysis.info.summary import summarize
@@ -39,9 +39,8 @@ def _files() -> dict[str, Path]:
 def names(suffix: str, folder: str = "") -> list[Any]:
     """The files with that suffix, for `parametrize`; the large ones are marked."""
     chosen = sorted(name for name in _files() if name.endswith(suffix) and name.startswith(folder))
-    if not chosen:
-        return [pytest.param("", marks=pytest.mark.skip(reason=f"{folder}*{suffix}: {NO_FILES}"))]
-    return [pytest.param(name, marks=pytest.mark.large) if name.startswith(LARGE) else name for name in chosen]
+    marked = [pytest.param(name, marks=pytest.mark.large) if name.startswith(LARGE) else name for name in chosen]
+    return or_skipped(marked, f"{folder}*{suffix}: {NO_FILES}")
 
 
 def path_of(name: str) -> Path:

@@ -35,7 +35,7 @@ from traceferry.model import (
 )
 from traceferry.model.categories import CATEGORY_COLORS
 
-# The first one has no window of its own, whose pages the whole browser draws without a screen, too: half of the time.
+# The headless shell first: the whole browser also draws the pages of its own window, and takes twice as long.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 NO_BROWSER = "no page is opened: chromium is not installed (apt install chromium-headless-shell)"

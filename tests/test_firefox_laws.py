@@ -222,3 +222,11 @@ def test_a_profile_of_ours_of_which_somebody_left_samples_out_is_read(tmp_path: 
     for nth, left in enumerate(([one for one in range(len(profile["threads"])) if one in marked], marked[:1])):
         kept = profile | {"threads": [profile["threads"][row] for row in left]}
         assert made.loaded(kept, tmp_path, f"{nth}.json").threads
+
+
+def test_what_cannot_be_read_of_tiers_is_reported(tmp_path: Path) -> None:
+    traceferry.convert(REPO / "fixtures/jit/php82/perf.data.zst", tmp_path / "again.json")
+    profile = made.parsed(tmp_path / "again.json")
+    profile["meta"]["traceferry"]["tiers"] += [[1, 2], ["a", 0, 0, 0]]
+    again = made.loaded(profile, tmp_path, "damaged.json")
+    assert [(issue.kind, issue.count) for issue in again.report if "tiers" in issue.detail] == [("bad_rows", 2)]

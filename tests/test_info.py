@@ -376,7 +376,7 @@ def test_text(build: Any, lines: list[str]) -> None:
 
 def test_text_has_no_section_for_nothing() -> None:
     assert as_text(summarize(Built().thread())).splitlines() == [
-        "1us on the monotonic clock", "", "good recording: 1 thread, 1us", "", "1 thread of process app 1:",
+        "1us on the monotonic clock", "", "the recording holds nothing to show", "", "1 thread of process app 1:",
         "  1 idle thread", "", "4 functions",
     ]  # fmt: skip
 

@@ -188,6 +188,7 @@ def test_no_thread_says_so_and_one_thread_is_one_click(pages: dict[str, Path], o
 def test_without_a_network_a_page_says_so_soon(viewer: str, pages: dict[str, Path], open_page: Any) -> None:
     shown = open_page(pages["xray"])
     shown.page.context.set_offline(True)
+    shown.page.wait_for_function("!navigator.onLine")  # the browser tells its pages of it later
     began = time.monotonic()
     shown.page.click(f"#open-{viewer}")
     shown.page.wait_for_selector("#handing:has-text('does not answer')")

@@ -8,6 +8,7 @@ import shlex
 import stat
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.apps.cli import main
 from traceferry.apps.cli.query import _statements
 from traceferry.common.errors import FormatError, UsageError
+from traceferry.importers.perfetto.slices import CALL_TRACKS
 from traceferry.model import Trace
 from traceferry.trace_processor import engine
 from traceferry.trace_processor.engine import VARIABLE, find_engine
@@ -404,3 +406,9 @@ def test_nothing_is_left_running(found: str, trace: Path) -> None:
         session.query("SELECT 1")
         assert child.poll() is None
     assert child.poll() is not None
+
+
+def test_tracks_of_calls_are_those_of_the_importer() -> None:
+    """In their order: a thread has the calls of the first type that it has."""
+    text = (files("traceferry.trace_processor") / "sql/traceferry/tracks.sql").read_text()
+    assert re.findall(r"WHEN '(\w+)' THEN (\d)", text) == [(kind, str(nth)) for nth, kind in enumerate(CALL_TRACKS)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import fleets
 import pytest
-from conftest import REPO, SHARED
+from conftest import REPO, SHARED, or_skipped
 from hypothesis import given
 from hypothesis import strategies as st
 from support import for_each
@@ -127,10 +127,8 @@ def test_recordings(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("path", CAPTURES or [None], ids=lambda path: path and str(path.relative_to(SHARED)))
-def test_captures(path: Path | None, tmp_path: Path) -> None:
-    if path is None:
-        pytest.skip("no captures here: ../shared")
+@pytest.mark.parametrize("path", or_skipped(pytest.param(path, id=str(path.relative_to(SHARED))) for path in CAPTURES))
+def test_captures(path: Path, tmp_path: Path) -> None:
     check(lambda: traceferry.load(path), tmp_path, again=1)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from traceferry.importers.collapsed._lines import split_lines
 from traceferry.importers.cpuprofile._ticks import stacks_in_turn
+from traceferry.importers.firefox._stacks import count_outside, whole_numbers
 from traceferry.native.rows import RowTable
 from traceferry.native.texts import TextTable, joined
 
@@ -126,3 +127,18 @@ def test_rows_are_numbered_once(first: list[tuple[int, ...]], second: list[tuple
 def test_rows_of_another_width_are_refused() -> None:
     with pytest.raises(ValueError, match="another width"):
         RowTable(2).intern(np.zeros((1, 3), np.int64))
+
+
+NUMBERS = st.lists(st.floats(width=64) | st.sampled_from([0.5, -0.0, 2.0**62, -(2.0**62), 2.0**62 - 512]), max_size=50)
+
+
+@given(NUMBERS)
+def test_numbers_become_whole_ones(values: list[float]) -> None:
+    whole, n_out = whole_numbers(np.array(values, np.float64), -7, 2.0**62)
+    assert whole.tolist() == [int(value) if abs(value) < 2.0**62 else -7 for value in values]
+    assert n_out == sum(abs(value) >= 2.0**62 for value in values)
+
+
+@given(st.lists(st.integers(-3, 12), max_size=50), st.integers(0, 10))
+def test_indices_outside_of_a_table_are_counted(indices: list[int], size: int) -> None:
+    assert count_outside(np.array(indices, np.int64), size) == sum(not -1 <= index < size for index in indices)

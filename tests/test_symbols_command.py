@@ -30,8 +30,7 @@ from test_gsym_writer import PROGRAM, answers, needs_program
 from test_symbols_choose import LOGS, functions_of, stripped
 
 from traceferry.apps import cli
-from traceferry.apps.cli.symbol_files import Files, lookup_json
-from traceferry.apps.cli.symbols import AT_ONCE
+from traceferry.apps.cli.symbol_files import AT_ONCE, Files, lookup_json
 from traceferry.common.report import Report
 from traceferry.files.source import Source, open_source
 from traceferry.reading import ImportContext

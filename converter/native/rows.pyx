@@ -5,7 +5,7 @@ from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
-from traceferry.native.hashing cimport GOLDEN
+from traceferry.native.hashing cimport GOLDEN, fill_slots
 
 from traceferry.native.arrays import doubled
 
@@ -14,7 +14,7 @@ cdef enum:
 
 
 cdef class RowTable:
-    """Rows of as many numbers, numbered as they are met."""
+    """Rows of `width` whole numbers, numbered as they are met."""
 
     cdef int64_t[:, ::1] held
     cdef uint64_t[::1] hashes
@@ -76,15 +76,7 @@ cdef class RowTable:
         return row
 
     cdef int grow(self) except -1:
-        cdef int32_t row
-        cdef uint64_t at
-        cdef uint64_t mask
         self.held, self.hashes = doubled(np.asarray(self.held)), doubled(np.asarray(self.hashes))
         self.slots = np.full(2 * self.held.shape[0], -1, np.int32)
-        mask = self.slots.shape[0] - 1
-        for row in range(self.n_rows):
-            at = self.hashes[row] & mask
-            while self.slots[at] >= 0:
-                at = (at + 1) & mask
-            self.slots[at] = row
+        fill_slots(self.hashes, self.slots, self.n_rows)
         return 0

@@ -6,7 +6,7 @@ from libc.string cimport memcmp, memcpy
 import numpy as np
 
 from traceferry.native.bytes cimport load8
-from traceferry.native.hashing cimport GOLDEN
+from traceferry.native.hashing cimport GOLDEN, fill_slots
 
 from traceferry.native.arrays import doubled
 
@@ -87,18 +87,10 @@ cdef class TextTable:
         return row
 
     cdef int grow(self) except -1:
-        cdef int32_t row
-        cdef uint64_t at
-        cdef uint64_t mask
         self.begins, self.ends = doubled(np.asarray(self.begins)), doubled(np.asarray(self.ends))
         self.hashes = doubled(np.asarray(self.hashes))
         self.slots = np.full(2 * self.begins.shape[0], -1, np.int32)
-        mask = self.slots.shape[0] - 1
-        for row in range(self.n_texts):
-            at = self.hashes[row] & mask
-            while self.slots[at] >= 0:
-                at = (at + 1) & mask
-            self.slots[at] = row
+        fill_slots(self.hashes, self.slots, self.n_texts)
         return 0
 
 

@@ -17,8 +17,8 @@ ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 IN_LIBRARY = re.compile(r"(.+) \(in ([^)]*)\)(?: (\+ [0-9]+)?)?.*", re.DOTALL)
 # "work (https://a.example/a.js:12:5)[3]", "(root)" is none
 IN_FILE = re.compile(r"(.*) \((.+?):([0-9]+)(?::([0-9]+))?\)(?:\[([0-9]+)\])?", re.DOTALL)
-# "https://a.example/a.js:12", of code outside of functions
-OUTSIDE = "(root scope) "  # as the viewer calls it
+# "https://a.example/a.js:12", of code outside of functions, and what the viewer calls that
+OUTSIDE = "(root scope) "
 FILE_ONLY = re.compile(r"([a-z-]+://.+?):([0-9]+)(?::([0-9]+))?(?:\[([0-9]+)\])?", re.DOTALL)
 ARROW = " -> "
 # Of markers of garbage collections, by type: the member with the ms of each phase.

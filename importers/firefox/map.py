@@ -84,7 +84,7 @@ class _Profile:
         self.bad = BadRows()
         self.times = join_clock(trace, profile.meta)
         self.is_ours = is_ours(profile.meta)
-        tiers = ours.tiers_of(profile.meta) if self.is_ours else None
+        tiers = ours.tiers_of(profile.meta, self.bad) if self.is_ours else None
         self.categories = Categories(trace, profile.meta.get("categories"), tiers)
         # "symbolicated" does not tell: the viewer says so once it has tried, whatever it has found.
         names = Names(trace, context, profile.source)

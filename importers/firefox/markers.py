@@ -177,7 +177,6 @@ def _stack_of(data: Data) -> int:
 def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
     """Returns (rows, begin, end, data), with ends at their starts: last in, first out, by name."""
     begin, end, data = table.begin.copy(), table.end.copy(), list(table.data)
-    types = [one.get("type") for one in data]
     is_gone = np.zeros(len(data), bool)
     waiting: defaultdict[int, list[int]] = defaultdict(list)
     rows = np.flatnonzero((table.phase == Phase.START) | (table.phase == Phase.END))
@@ -187,7 +186,7 @@ def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
         elif waiting[name]:
             _join(waiting[name].pop(), row, begin, end, data, is_gone)
     requests: dict[Any, int] = {}
-    for row in [row for row, kind in enumerate(types) if kind == NETWORK] if NETWORK in types else ():
+    for row in [row for row, one in enumerate(data) if one.get("type") == NETWORK]:
         one = data[row]
         if isinstance(one.get("id"), (int, str)):
             if one.get("status") == NETWORK_START:
@@ -210,7 +209,7 @@ def _join(first: int, last: int, begin: Array, end: Array, data: list[Data], is_
 def _until_the_next(rows: Rows, texts: list[str]) -> Rows:
     """Makes screenshots last until the next one of their window, and leaves out the pictures."""
     latest: dict[Any, int] = {}
-    for row in [row for row, kind in enumerate(rows.type) if kind == SCREENSHOT] if SCREENSHOT in rows.type else ():
+    for row in [row for row, kind in enumerate(rows.type) if kind == SCREENSHOT]:
         one = rows.data[row]
         window, picture = one.get("windowID"), one.get("url")
         if isinstance(picture, int) and 0 <= picture < len(texts):

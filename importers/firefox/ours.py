@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from traceferry.importers.firefox.attributes import WRITER
+from traceferry.importers.firefox.columns import BadRows
 from traceferry.importers.firefox.markers import Rows
 from traceferry.importers.firefox.times import NS_OF_MS, Times
 from traceferry.model import (
@@ -74,12 +75,13 @@ def _event(one: Any) -> Event | None:
     return Event(name, unit, interval, KINDS[kind], period, leader, held.get("is_scaled") is True)
 
 
-def tiers_of(meta: Members) -> dict[tuple[int, int], tuple[int, int]] | None:
+def tiers_of(meta: Members, bad: BadRows) -> dict[tuple[int, int], tuple[int, int]] | None:
     """Returns which (category, subcategory) are tiers, and the category of their frames; None: it is not told."""
     listed = mark_of(meta).get("tiers")
     if not isinstance(listed, list):
         return None
     rows = [one for one in listed if isinstance(one, list) and len(one) == 4 and all(whole(n, -1) >= 0 for n in one)]
+    bad.add("meta.tiers", len(listed) - len(rows))
     return {(category, part): (of, part_of) for category, part, of, part_of in rows}
 
 

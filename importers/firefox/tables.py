@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,28 +57,39 @@ class Addresses:
         return np.where(is_known, self.lib[np.where(is_known, frames, 0)], self.NOT_ASKED)
 
 
+class _Known:
+    """What the trace has for each row of `width` whole numbers that was met: threads have most of theirs in common."""
+
+    def __init__(self, width: int) -> None:
+        self._met = RowTable(width)
+        self._found = np.empty(0, np.int32)  # for each that was met
+
+    def of(self, values: Array, add: Callable[[Array], list[int]]) -> Array:
+        """Returns what the trace has for each of these rows (int64), int32. add: makes it for rows that are new."""
+        n_known = len(self._met)
+        numbers = self._met.intern(values)
+        if len(self._met) > n_known:
+            self._found = grown(self._found, len(self._met))
+            self._found[n_known : len(self._met)] = add(self._met.rows[n_known:])
+        return self._found[numbers]
+
+
 class RowMemo:
-    """The rows of a table of the trace that are known by their values: threads have most of theirs in common."""
+    """The rows of a table of the trace, by the values of some of its columns."""
 
     def __init__(self, table: GrowingTable, *columns: str) -> None:
         self._table, self._columns = table, columns
-        self._met = RowTable(len(columns))
-        self._rows = np.empty(0, np.int32)  # of the table, of each that was met
+        self._known = _Known(len(columns))
 
     def rows(self, n: int, columns: dict[str, Array | int]) -> Array:
         """Returns the rows with these values, int32. columns: n values, or one for all."""
         values = np.empty((n, len(columns)), np.int64)
         for nth, name in enumerate(self._columns):
             values[:, nth] = columns[name]
-        n_known = len(self._met)
-        found = self._met.intern(values)
-        if new := len(self._met) - n_known:
-            cells = self._met.rows[n_known:].T.tolist()
-            self._rows = grown(self._rows, n_known + new)
-            self._rows[n_known : n_known + new] = self._table.intern_all(
-                new, **dict(zip(self._columns, cells, strict=True))
-            )
-        return self._rows[found]
+        return self._known.of(values, self._added)
+
+    def _added(self, rows: Array) -> list[int]:
+        return self._table.intern_all(len(rows), **dict(zip(self._columns, rows.T.tolist(), strict=True)))
 
 
 class FuncNames:
@@ -90,8 +102,7 @@ class FuncNames:
         self._trace = trace
         self._numbers: dict[str, int] = {}  # of each name; those that are addresses have an odd one
         self._texts: list[str] = []
-        self._met = RowTable(3)  # number, library, address
-        self._rows = np.empty(0, np.int32)
+        self._known = _Known(3)  # by number, library and address
 
     def rows(self, names: list[str], lib: Array, begin: Array) -> tuple[Array, Array]:
         """Returns (the trace's string, int32; whether it is only an address) of each function. lib: rows of the
@@ -100,12 +111,7 @@ class FuncNames:
         number = np.array([add(name) if (one := known(name)) is None else one for name in names], np.int64)
         is_address = ((number & 1) > 0) & (lib >= 0)
         places = np.where(is_address, lib, self.PLAIN), np.where(is_address, begin, self.PLAIN)
-        n_known = len(self._met)
-        found = self._met.intern(np.stack((number, *places), axis=1))
-        if new := len(self._met) - n_known:
-            self._rows = grown(self._rows, n_known + new)
-            self._rows[n_known : n_known + new] = [self._added(*row) for row in self._met.rows[n_known:].tolist()]
-        return self._rows[found], is_address
+        return self._known.of(np.stack((number, *places), axis=1), self._added), is_address
 
     def _add_text(self, name: str) -> int:
         number = 2 * len(self._texts) + (name.startswith("0x") and ADDRESS.fullmatch(name) is not None)
@@ -113,7 +119,10 @@ class FuncNames:
         self._numbers[name] = number
         return number
 
-    def _added(self, number: int, lib: int, begin: int) -> int:
+    def _added(self, rows: Array) -> list[int]:
+        return [self._string(*row) for row in rows.tolist()]
+
+    def _string(self, number: int, lib: int, begin: int) -> int:
         strings = self._trace.strings
         if lib == self.PLAIN:
             return strings.intern(self._texts[number >> 1] or UNKNOWN)

@@ -43,7 +43,7 @@ Tiers = dict[tuple[str, bool], OwnTier]  # by the name and whether it interprets
 
 
 def own_tiers(trace: TraceBuilder, said: str) -> Tiers:
-    """Adds the tiers that a trace of ours tells of, and returns them."""
+    """Adds the tiers that a trace of ours tells of, and returns them. What cannot be read is reported."""
     found: Tiers = {}
     try:
         rows = json.loads(said or "[]")
@@ -55,7 +55,7 @@ def own_tiers(trace: TraceBuilder, said: str) -> Tiers:
             if interprets:
                 found.setdefault(("", True), found[str(name), True])
     except (ValueError, TypeError, RecursionError):
-        return {}
+        trace.report.note("bad_rows", 1, where="tiers", detail="tiers: 1")
     return found
 
 
@@ -83,8 +83,9 @@ def _add_frames(trace: TraceBuilder, tables: Tables, tiers: Tiers | None) -> dic
     libs, paths = _add_libs(trace, tables)
     symbols = _symbols(tables)
     answer = tables["frames"]
-    columns = (answer[name].numbers(-1).tolist() for name in ("id", "mapping", "rel_pc", "symbol_set_id"))
-    numbers, mappings, addresses, sets = columns
+    numbers, mappings, addresses, sets = (
+        answer[name].numbers(-1).tolist() for name in ("id", "mapping", "rel_pc", "symbol_set_id")
+    )
     kinds = answer["type"].texts()
     functions = [
         symbols.get(number) or [(name or UNNAMED, "", 0)]

@@ -34,12 +34,12 @@ def as_markdown(summary: Json, names: Sequence[str] = (), *, has_verdict: bool =
     text, used, left_out = [_cut(head, limit)], len(head.encode()) + SPARE_BYTES, []
     for title, lines in _sections(summary, shorts):
         block = "\n".join(["", f"#### {title}", "", *lines])
-        used += len(block.encode()) + 1
-        if used <= limit:
-            text.append(block)
-        else:
+        size = len(block.encode()) + 1
+        if used + size > limit:
             left_out.append(title)
-            used -= len(block.encode()) + 1
+            continue
+        text.append(block)
+        used += size
     if left_out:
         are = "table is" if len(left_out) == 1 else "tables are"
         text += ["", f"{len(left_out)} {are} left out, since this would be too long: `traceferry info` prints all."]
@@ -129,11 +129,7 @@ def _allocations(allocations: Json, shorts: Mapping[str, str]) -> Iterator[tuple
     rows = [[format_size(row["bytes"]), f"{row['count']:,}", code(row["name"])] for row in allocations["classes"]]
     yield title, table(["bytes", "objects", "class"], rows)
     rows = [
-        [
-            format_size(row["bytes"]),
-            f"{row['count']:,}",
-            code(_calls(row["stack"], shorts)),
-        ]
+        [format_size(row["bytes"]), f"{row['count']:,}", code(_calls(row["stack"], shorts))]
         for row in allocations["sites"]
     ]
     yield "Allocations by site", table(["bytes", "objects", "site"], rows)

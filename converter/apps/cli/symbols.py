@@ -25,9 +25,8 @@ from traceferry.common.shown_text import shown
 if TYPE_CHECKING:
     from traceferry.model import Array
 
-# Characters of standard input that are read together, and addresses that are looked up together.
+# Characters of standard input that are read together.
 INPUT_PIECE = 1 << 20
-AT_ONCE = 1 << 17
 
 
 def add_to(symbols: CommandParser) -> None:
@@ -101,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.quiet:
             coach.tell(made)
     if arguments.lookup:
-        addresses = _addresses(arguments.lookup)
+        addresses = _addresses(arguments.lookup, symbol_files.AT_ONCE)
         look_up = symbol_files.lookup_json if arguments.json else symbol_files.lookup_text
         sys.stdout.writelines(look_up(symbols, source, addresses, demangle))
     if arguments.verify:
@@ -129,14 +128,14 @@ def run(arguments: argparse.Namespace) -> int:
     return FOUND if n_different or (is_lossy and arguments.fail_on) else DONE
 
 
-def _addresses(words: Sequence[str]) -> Iterator[Array]:
-    """Yields the addresses, as many together as are looked up at once."""
+def _addresses(words: Sequence[str], at_once: int) -> Iterator[Array]:
+    """Yields the addresses, at least so many at once, but for the last ones."""
     import numpy as np
 
     waiting: list[Array] = []
     for some in _as_they_come(words):
         waiting.append(some)
-        if sum(map(len, waiting)) >= AT_ONCE:
+        if sum(map(len, waiting)) >= at_once:
             yield np.concatenate(waiting)
             waiting = []
     if waiting:

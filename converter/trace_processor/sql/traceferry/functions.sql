@@ -1,6 +1,8 @@
 -- Functions with what `traceferry info --json` counts of them, for traces that traceferry wrote. Functions of one name
 -- are one row; of a recursion, totals count the outermost activation.
 
+INCLUDE PERFETTO MODULE traceferry.tracks;
+
 -- The functions of a frame of a callstack. Of those that are inlined into each other the innermost has place 0.
 CREATE PERFETTO TABLE traceferry_frame_functions AS
 SELECT
@@ -78,7 +80,7 @@ SELECT
   s.parent_id AS parent_id,
   coalesce(n.calls, 1) AS calls
 FROM slice s
-JOIN thread_track t ON t.id = s.track_id AND t.type IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
+JOIN traceferry_call_tracks t ON t.id = s.track_id
 LEFT JOIN (
   SELECT parent_id, sum(dur) AS dur FROM slice WHERE parent_id IS NOT NULL GROUP BY parent_id
 ) c ON c.parent_id = s.id

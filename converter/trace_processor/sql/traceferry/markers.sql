@@ -1,5 +1,7 @@
 -- Markers with what `traceferry info --json` counts of them, for traces that traceferry wrote.
 
+INCLUDE PERFETTO MODULE traceferry.tracks;
+
 CREATE PERFETTO VIEW traceferry_markers AS
 SELECT
   t.name AS type,
@@ -9,5 +11,5 @@ SELECT
   max(s.dur) AS longest_ns
 FROM slice s
 JOIN track t ON t.id = s.track_id
-WHERE t.type NOT IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
+WHERE t.id NOT IN (SELECT id FROM traceferry_call_tracks)
 GROUP BY t.name, s.name;

@@ -20,7 +20,7 @@ WITH
   ),
   called AS (
     SELECT t.utid, sum(coalesce(n.calls, 1)) AS calls FROM slice s
-    JOIN thread_track t ON t.id = s.track_id AND t.type IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
+    JOIN traceferry_call_tracks t ON t.id = s.track_id
     LEFT JOIN traceferry_summed_calls n USING (arg_set_id)
     GROUP BY t.utid
   )
