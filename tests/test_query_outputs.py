@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ from queries import Run, found, query, trace
 
 from traceferry.apps.cli import main, query_rows
 from traceferry.common.shown_text import aligned, width
-from traceferry.trace_processor import results
+from traceferry.exporters.perfetto._packets import varint
+from traceferry.trace_processor import _cells, results
 from traceferry.trace_processor.results import Rows
 
 __all__ = ["found", "query", "trace"]
@@ -34,9 +36,9 @@ class FakeBatch:
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         cells = [cell for row in rows for cell in row]
         kinds = {type(None): 1, int: 2, float: 3, str: 4, bytes: 5}
-        self.cells = [kinds[type(cell)] for cell in cells]
-        self.varint_cells = [cell for cell in cells if isinstance(cell, int)]
-        self.float64_cells = [cell for cell in cells if isinstance(cell, float)]
+        self.cells = [bytes(kinds[type(cell)] for cell in cells)]
+        self.varint_cells = [b"".join(varint(cell) for cell in cells if isinstance(cell, int))]
+        self.float64_cells = [struct.pack("<d", cell) for cell in cells if isinstance(cell, float)]
         self.string_cells = b"".join(cell.encode() + b"\0" for cell in cells if isinstance(cell, str))
         self.blob_cells = [cell for cell in cells if isinstance(cell, bytes)]
 
@@ -298,3 +300,30 @@ def test_a_pipe_that_is_closed(found: str, trace: Path) -> None:
         child.stdout.close()
         assert child.wait(30) == 0
         assert child.stderr.read() == b""
+
+
+# ---------------------------------------------------------------- cells of an answer
+
+
+@examples(100)
+@given(st.lists(st.integers(LEAST, MOST)), st.integers(0, 10))
+def test_integers_in_front_of_damage_are_read(values: list[int], cut: int) -> None:
+    packed = b"".join(map(varint, values))
+    assert _cells.integers(packed).tolist() == values
+    n_whole = len(values)
+    left = len(packed[: max(len(packed) - cut, 0)])
+    while n_whole and sum(len(varint(value)) for value in values[:n_whole]) > left:
+        n_whole -= 1
+    assert _cells.integers(packed[:left]).tolist() == values[:n_whole]
+
+
+def test_a_number_without_end_ends_the_integers() -> None:
+    assert _cells.integers(b"\x05" + b"\xff" * 20 + b"\x01").tolist() == [5]
+
+
+def test_integers_in_parquet_are_stored_as_differences(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = write(rows_of(["n", "t"], [(n * 1000003, "x") for n in range(1000)]), tmp_path / "x.parquet")
+    group = parquet.ParquetFile(path).metadata.row_group(0)
+    assert ["DELTA_BINARY_PACKED" in group.column(nth).encodings for nth in range(2)] == [True, False]
+    assert parquet.read_table(path)["n"].to_pylist() == [n * 1000003 for n in range(1000)]

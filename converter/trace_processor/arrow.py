@@ -10,6 +10,7 @@ import numpy as np
 
 from traceferry.common.errors import UsageError
 from traceferry.model import Array
+from traceferry.trace_processor import _cells
 from traceferry.trace_processor.results import BLOB, FLOAT, INTEGER, NULL, STRING, Batch, Rows
 
 KINDS = {INTEGER: "integers", FLOAT: "numbers", STRING: "texts", BLOB: "blobs"}
@@ -45,56 +46,59 @@ def schema_of(names: Sequence[str], rows: Rows) -> Any:
 
 def arrays_of(batch: Batch, schema: Any) -> list[Any]:
     """Returns an array for each column. Raises UsageError for an integer that its column's float64 cannot hold."""
-    found, values = [], _Cells(batch)
-    kinds_of = np.ascontiguousarray(batch.kinds.reshape(-1, batch.n_columns).T)
-    for nth, (field, kinds) in enumerate(zip(schema, kinds_of, strict=True)):
+    columns, found = _Columns(batch), []
+    for nth, field in enumerate(schema):
         if str(field.type) == "int64":
-            found.append(_numbers(values.integers[nth :: batch.n_columns], kinds == INTEGER))
+            found.append(_numbers(*columns.of(nth, INTEGER)))
         elif str(field.type) == "double":
-            is_whole = kinds == INTEGER
-            numbers = values.floats[nth :: batch.n_columns]
-            if is_whole.any():
-                whole = values.integers[nth :: batch.n_columns]
-                if whole.max() > EXACT or whole.min() < -EXACT:
-                    raise UsageError(
-                        f"column {field.name} has numbers, and integers too large to be exact among them: CAST it, or "
-                        "write .jsonl"
-                    )
-                numbers = np.where(is_whole, whole, numbers)
-            found.append(_numbers(numbers, (kinds == FLOAT) | is_whole))
+            found.append(_numbers(*_reals(columns, nth, field.name)))
         elif str(field.type) == "string":
-            found.append(_taken(values.texts, values.places(STRING)[nth :: batch.n_columns], kinds == STRING))
+            found.append(columns.taken(nth, STRING, columns.texts))
         elif str(field.type) == "binary":
-            found.append(_taken(values.blobs, values.places(BLOB)[nth :: batch.n_columns], kinds == BLOB))
+            found.append(columns.taken(nth, BLOB, columns.blobs))
         else:
-            found.append(_nulls(len(kinds)))
+            found.append(_nulls(len(batch)))
     return found
 
 
-class _Cells:
-    """The values of a batch, each in the place of its cell: a column is every n-th of them."""
+def _reals(columns: _Columns, nth: int, name: str) -> tuple[Array, Array]:
+    """Returns (float64, bool: where there is one) of a column of floats and integers."""
+    values, is_there = columns.of(nth, FLOAT)
+    numbers = values.view(np.float64)
+    whole, is_whole = columns.of(nth, INTEGER)
+    if is_whole.any():
+        if whole.max() > EXACT or whole.min() < -EXACT:
+            raise UsageError(
+                f"column {name} has numbers, and integers too large to be exact among them: CAST it, or write .jsonl"
+            )
+        numbers[is_whole] = whole[is_whole]
+    return numbers, is_there | is_whole
+
+
+class _Columns:
+    """The values of a batch by columns."""
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
+        self._values = {INTEGER: batch.integers, FLOAT: batch.floats.view(np.int64)}
 
-    @cached_property
-    def integers(self) -> Array:
-        return self._spread(INTEGER, self._batch.integers)
+    def of(self, nth: int, kind: int) -> tuple[Array, Array]:
+        """Returns (int64, bool: where there is one): INTEGER's values, and the bits of FLOAT's."""
+        return self._column(nth, kind, self._values[kind])
 
-    @cached_property
-    def floats(self) -> Array:
-        return self._spread(FLOAT, self._batch.floats)
+    def taken(self, nth: int, kind: int, values: Any) -> Any:
+        """Returns the column's part of Arrow's values, which are all of this kind in the batch."""
+        at, is_there = self._column(nth, kind, np.arange(len(values)))
+        if len(values) == len(at) and is_there.all():
+            return values  # the only column of this kind
+        return values.take(_numbers(at, is_there))
 
     @cached_property
     def texts(self) -> Any:
-        """All texts, in their order; the zeros behind them are left out."""
         import pyarrow
 
-        ends = np.flatnonzero(self._batch.text == 0)
-        offsets = np.zeros(len(ends) + 1, np.int32)
-        offsets[1:] = ends - np.arange(len(ends))
-        data = self._batch.text.tobytes().translate(None, b"\0")
-        return pyarrow.StringArray.from_buffers(len(ends), pyarrow.py_buffer(offsets), pyarrow.py_buffer(data))
+        offsets, data = _cells.texts(self._batch.text)
+        return pyarrow.StringArray.from_buffers(len(offsets) - 1, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data))
 
     @cached_property
     def blobs(self) -> Any:
@@ -102,33 +106,19 @@ class _Cells:
 
         return pyarrow.array(self._batch.blobs, pyarrow.binary())
 
-    def places(self, kind: int) -> Array:
-        """int32: which of the values of this kind each cell has."""
-        n = {STRING: lambda: len(self.texts), BLOB: lambda: len(self.blobs)}[kind]()
-        return self._spread(kind, np.arange(n, dtype=np.int32))
-
-    def _spread(self, kind: int, values: Array) -> Array:
-        """Returns the values of a kind in the places of their cells, and zeros."""
-        found = np.zeros(len(self._batch.kinds), values.dtype)
-        found[self._batch.kinds == kind] = values
-        return found
+    def _column(self, nth: int, kind: int, values: Array) -> tuple[Array, Array]:
+        batch = self._batch
+        return _cells.column(batch.kinds, batch.places, batch.n_columns, nth, kind, values)
 
 
-def _numbers(values: Array, is_there: Array) -> Any:
+def _numbers(data: Array, is_there: Array) -> Any:
     """Returns an array of numbers, null where there is none. Made of buffers: pyarrow.array imports pandas, if it is
     installed, to see whether the values are its."""
     import pyarrow
 
-    data = np.ascontiguousarray(values)
     valid = None if is_there.all() else pyarrow.py_buffer(np.packbits(is_there, bitorder="little"))
     kind = pyarrow.from_numpy_dtype(data.dtype)
     return pyarrow.Array.from_buffers(kind, len(data), [valid, pyarrow.py_buffer(data)])
-
-
-def _taken(values: Any, at: Array, is_there: Array) -> Any:
-    if len(values) == len(at) and is_there.all():
-        return values  # the only column of this kind
-    return values.take(_numbers(at, is_there))
 
 
 def _nulls(n: int) -> Any:

@@ -32,7 +32,7 @@ def messages() -> dict[str, Any]:
         raise UsageError("this needs the packages perfetto and protobuf: pip install 'traceferry[perfetto]'") from None
     pool = DescriptorPool()
     for file in files.file:
-        _take_texts_as_bytes(file)
+        _take_as_bytes(file)
         pool.Add(file)
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"perfetto.protos.{path}"))
@@ -50,10 +50,13 @@ def parsed(name: str, data: bytes) -> Any:
         raise FormatError(f"an answer is no {name}: {error}") from None
 
 
-def _take_texts_as_bytes(file: Any) -> None:
-    """Makes the texts of answers bytes: names in traces, and so in errors, need not be UTF-8."""
+def _take_as_bytes(file: Any) -> None:
+    """Makes the texts of answers bytes: names in traces, and so in errors, need not be UTF-8. And packed numbers, which
+    stand in a field like bytes: to read them one by one would take longer than all else."""
     for message in file.message_type:
         if message.name == "QueryResult":
             for field in (*message.field, *(field for nested in message.nested_type for field in nested.field)):
-                if field.type == field.TYPE_STRING:
+                if field.type == field.TYPE_STRING or field.options.packed:
                     field.type = field.TYPE_BYTES
+                    field.ClearField("type_name")
+                    field.ClearField("options")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -11,12 +12,13 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.model import Array
+from traceferry.trace_processor import _cells
 
 # CellsBatch.CellType
 NULL, INTEGER, FLOAT, STRING, BLOB = 1, 2, 3, 4, 5
 # Of an answer, in bytes as the engine sends it: what is more is kept in a file.
 KEPT_IN_MEMORY = 32 << 20
-LENGTH_BYTES = 8
+LENGTH_BYTES = FLOAT_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -104,17 +106,14 @@ class Batch:
     def __len__(self) -> int:
         return len(self.kinds) // self.n_columns
 
+    @cached_property
     def places(self) -> Array:
-        """int64: of each cell, which value of its type it has."""
-        place = np.zeros(len(self.kinds), np.int64)
-        for kind in (INTEGER, FLOAT, STRING, BLOB):
-            is_kind = self.kinds == kind
-            place[is_kind] = np.arange(int(is_kind.sum()))
-        return place
+        """int32: of each cell, which value of its type it has."""
+        return _cells.places(self.kinds)
 
     def columns(self, names: Sequence[str]) -> list[Column]:
         """Returns the rows by columns, which get these names."""
-        place, n = self.places(), self.n_columns
+        place, n = self.places, self.n_columns
         strings = self.text.tobytes().decode().split("\0")[:-1]
         found = []
         for nth, name in enumerate(names):
@@ -126,9 +125,11 @@ class Batch:
 
 
 def batch_of(n_columns: int, message: Any) -> Batch:
-    """Decodes a CellsBatch message. Raises FormatError where it has no whole rows, or not the values of its cells."""
-    kinds = np.array(message.cells, np.uint8)
-    integers, floats = np.array(message.varint_cells, np.int64), np.array(message.float64_cells, np.float64)
+    """Decodes a CellsBatch message, whose packed numbers are bytes. Raises FormatError where it has no whole rows, or
+    not the values of its cells."""
+    kinds = np.frombuffer(b"".join(message.cells), np.uint8)
+    integers, reals = _cells.integers(b"".join(message.varint_cells)), b"".join(message.float64_cells)
+    floats = np.frombuffer(reals, "<f8", count=len(reals) // FLOAT_BYTES)
     text, blobs = _utf8(message.string_cells), list(message.blob_cells)
     n_texts = int(np.count_nonzero(text == 0))
     held = (integers, floats, range(n_texts), blobs)
