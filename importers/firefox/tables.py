@@ -58,7 +58,7 @@ class Addresses:
 
 
 class _Known:
-    """What the trace has for each row of `width` whole numbers that was met: threads have most of theirs in common."""
+    """Rows of `width` whole numbers that were met, and what the trace has for each: threads share most of theirs."""
 
     def __init__(self, width: int) -> None:
         self._met = RowTable(width)
