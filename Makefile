@@ -8,6 +8,9 @@ NIGHTLY_KB ?= 8000000
 MUTANTS ?= 100
 MUTANTS_OF ?=
 
+# The tests start thousands of processes: each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
