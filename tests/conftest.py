@@ -85,6 +85,11 @@ def or_skipped(cases: Iterable[Any], reason: str = NO_SHARED) -> list[Any]:
 # ---------------------------------------------------------------- the marker `large`
 
 
+def one_in(n: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases of which one in n runs each time, the others with those marked large."""
+    return [case if nth % n == 0 else pytest.param(case, marks=pytest.mark.large) for nth, case in enumerate(cases)]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "large: needs a minute or a gigabyte; " + LARGE)
     # A shell's background command ignores Ctrl-C, and so would every command that the tests start.

@@ -204,6 +204,9 @@ def sampled(*threads: list[tuple[Called, ...]], period_ns: int = 1_000_000) -> T
 
 # ---------------------------------------------------------------- a browser
 
+SETTLED = """() => new Promise((resolve) =>
+  setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve))), 10))"""
+
 
 class Opened:
     """A page in the browser. problems: what it said on the console, and what it asked anybody for."""
@@ -214,6 +217,7 @@ class Opened:
         self.page.on("console", lambda message: self.problems.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("request", lambda request: self.problems.append(request.url) if _leaves(request.url) else None)
+        self.page.emulate_media(reduced_motion="reduce")  # nothing slides
         self.page.goto(url)
         self.page.wait_for_selector("html[data-ready]", timeout=60000)
 
@@ -227,7 +231,8 @@ class Opened:
         self.settle()
 
     def settle(self) -> None:
-        self.page.wait_for_timeout(250)
+        """Waits until what was asked for is shown: a change of the address is told later, and drawn with a frame."""
+        self.page.evaluate(SETTLED)
 
     def names(self, row: int) -> list[str]:
         """What the flame graph shows in a row, 0 is that of everything, by size or time."""

@@ -235,8 +235,8 @@ def test_the_projects_own_pull_request_has_one_comment_which_is_renewed(job: obj
     [
         ({"head": "stranger/app"}, "the pull request is of a fork"),
         ({"head": "owner/app", "forbidden": "1"}, "token may not write it"),
-        ({"head": "owner/app", "comment": "false"}, ""),
-        ({}, ""),
+        pytest.param({"head": "owner/app", "comment": "false"}, "", marks=pytest.mark.large),
+        pytest.param({}, "", marks=pytest.mark.large),
     ],
 )
 def test_without_a_token_that_may_write_there_is_a_summary_alone(

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.go_tables import BASE, PCLNTAB, PCLNTAB_OF_PIE, TEXT, Call, Function, GoProgram
+from conftest import one_in
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source, open_source
@@ -259,7 +260,7 @@ GO_ENVIRONMENT = {"GOCACHE": str(GO_CACHE), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN"
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
-@pytest.mark.parametrize("mode", ["exe", "pie"])
+@pytest.mark.parametrize("mode", one_in(2, ["exe", "pie"]))
 def test_a_stripped_program_says_what_its_debug_information_says(tmp_path: Path, mode: str) -> None:
     """At every third byte of its code. Debug information has no functions in the space between functions, and not the
     inlined calls of functions that the compiler makes."""

@@ -46,6 +46,7 @@ def test_the_wheel_holds_one_package(wheel: Path) -> None:
     assert {"traceferry/py.typed", "traceferry/importers/__init__.py", "traceferry/exporters/gecko.py"} <= set(names)
 
 
+@pytest.mark.large
 def test_an_empty_environment_converts_a_recording(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -298,9 +299,8 @@ def test_names_that_every_object_has_are_names(tmp_path: Path, open_page: Any) -
         trace.events = [Event(name, "cycles", 0)]
         path = saved(trace, tmp_path, without=["firefox", "perfetto"])
         shown = open_page(path, f"#measure={name}&threads={name}&tab={name}")
-        for tab in TABS:
-            for measure in ("", name, "0", "3"):
-                shown.go(tab=tab, measure=measure)
+        for tab, measure in zip(TABS, cycle(("", name, "0", "3")), strict=False):
+            shown.go(tab=tab, measure=measure)
         measures = shown.eval("page.recording.measures.map(m => `${m.name}, ${m.unit}`)")
         assert f"{name}, cycles" in measures
         shown.go(tab="source", measure=str(measures.index(f"{name}, cycles")))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import one_in
 from pages import Called, Opened, browser, sampled
 from test_page import RECORDINGS, saved
 
@@ -65,7 +66,7 @@ def test_threads_without_anything_are_counted_in_the_menu(chromium: Any, pages: 
     assert f"{idle} threads more have nothing." in shown.page.inner_text(".thread-list")
 
 
-@pytest.mark.parametrize("width", [1000, 1600])
+@pytest.mark.parametrize("width", one_in(2, [1000, 1600]))
 @pytest.mark.parametrize("name", [*RECORDINGS, "idle"])
 def test_cells_can_be_read(name: str, width: int, chromium: Any, pages: dict[str, Path]) -> None:
     shown = opened(chromium, pages[name], width=width)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import one_in
 from support import load_checked
 
 from traceferry.model import Trace
@@ -66,7 +67,7 @@ SHOWN: dict[str, Shown] = {
 
 
 @pytest.mark.skipif(shutil.which("perf") is None or os.name != "posix" or os.getuid() != 0, reason="perf, as root")
-@pytest.mark.parametrize("words", SHOWN)
+@pytest.mark.parametrize("words", one_in(4, SHOWN))
 def test_what_perf_records(words: str, tmp_path: Path) -> None:
     data = tmp_path / "perf.data"
     command = ["perf", *words.split(), "-o", str(data), *PROGRAM]
