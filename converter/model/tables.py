@@ -61,7 +61,10 @@ class Table:
 
     def take(self, rows: Array | slice) -> Table:
         """The table with those rows only: a mask, an index array or a slice."""
-        return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
+        if isinstance(rows, slice):
+            return Table(self.spec, {name: column[rows] for name, column in self.columns.items()})
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return Table(self.spec, {name: column.take(at) for name, column in self.columns.items()})
 
     def merged(self, *others: Table) -> Table:
         """The rows of all, by time."""

@@ -77,13 +77,13 @@ def off_cpu_samples(trace: TraceBuilder, scheduling: Table, end_ts: int) -> Tabl
     """Returns a sample for each time off the processors: when it began, how long it lasted in ns, and the stack of the
     switch. Its leaf is a frame of the same function in a category that tells why."""
     lasts, state = until_next(scheduling, end_ts), scheduling["state"]
-    is_off = (state != RUNNING) & (state != UNKNOWN) & (lasts > 0)
-    off = scheduling.take(is_off)
-    ended = [nth for nth in distinct(off["reason"]).tolist() if trace.strings[nth] in ENDED]
+    rows = np.flatnonzero((state != RUNNING) & (state != UNKNOWN) & (lasts > 0))
+    reason = scheduling["reason"][rows]
+    ended = [nth for nth in distinct(reason).tolist() if trace.strings[nth] in ENDED]
     if ended:
-        stays = ~np.isin(off["reason"], ended)
-        is_off[is_off], off = stays, off.take(stays)
-    columns = {"ts": off["ts"], "weight": lasts[is_off], "cpu": off["cpu"]}
+        rows = rows[~np.isin(reason, ended)]
+    off = scheduling.take(rows)
+    columns = {"ts": off["ts"], "weight": lasts[rows], "cpu": off["cpu"]}
     return Table(SAMPLES, columns | {"stack": off_cpu_stacks(trace, off["stack"], off["state"], off["reason"])})
 
 

@@ -45,6 +45,7 @@ from traceferry.model import (
     Trace,
     distinct,
 )
+from traceferry.native.distinct import distinct_with_places
 from traceferry.timeline.off_cpu import why
 
 INSTANT, INTERVAL = 0, 1  # a marker's phase
@@ -445,8 +446,9 @@ def _off_cpu_markers(
     state, dur = scheduling["state"], _until_next(thread, scheduling["ts"])
     follows = np.append(False, (state[1:] == RUNNABLE) & (state[:-1] == WAITING))
     is_first = (state != RUNNING) & ~follows
-    off, end = scheduling.take(is_first), np.append(follows[1:], False)[is_first]
-    after = np.minimum(np.flatnonzero(is_first) + end, len(state) - 1)
+    first = np.flatnonzero(is_first)
+    off, end = scheduling.take(first), np.append(follows[1:], False)[first]
+    after = np.minimum(first + end, len(state) - 1)
     runnable = np.where(scheduling["state"][after] == RUNNABLE, dur[after], 0)
     waker, waker_stack = scheduling["waker"][after], scheduling["waker_stack"][after]
     shown = _shown_states(trace, off)
@@ -460,7 +462,7 @@ def _off_cpu_markers(
     if np.any(waker_stack >= 0):
         members.append(backtraces.of(waker_stack, scheduling["ts"][after]))
     rows = ObjectColumns(len(off), {"type": schema["name"]}, members)
-    return MarkerColumns(off["ts"], dur[is_first] + np.where(end, dur[after], 0), "Off CPU", SCHEDULING_MARKERS, rows)
+    return MarkerColumns(off["ts"], dur[first] + np.where(end, dur[after], 0), "Off CPU", SCHEDULING_MARKERS, rows)
 
 
 class _ShownStates(NamedTuple):
@@ -472,7 +474,9 @@ class _ShownStates(NamedTuple):
 
 def _shown_states(trace: Trace, off: Table) -> _ShownStates:
     key = (off["state"].astype(np.int64) << 32) + off["reason"] + 1
-    _, first, nth = np.unique(key, return_index=True, return_inverse=True)
+    keys, nth = distinct_with_places(key)
+    first = np.empty(len(keys), np.int64)
+    first[nth[::-1]] = np.arange(len(key))[::-1]  # of several, the last that is written stays
     pairs = [(int(off["state"][row]), int(off["reason"][row])) for row in first.tolist()]
     texts = [why(state, trace.strings[reason]) for state, reason in pairs]
     order = np.argsort(first).tolist()

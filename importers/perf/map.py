@@ -493,7 +493,7 @@ class ThreadLoader:
 
     def _samples(self, counted: Counted, scheduling: Table) -> Table:
         samples = self.recording.samples
-        mine = self.rows[samples.event[self.rows] == counted.event_index]
+        mine = self.rows[np.flatnonzero(samples.event[self.rows] == counted.event_index)]
         ts = samples.ts[mine] + self.offset_ns
         return Table(
             SAMPLES,
