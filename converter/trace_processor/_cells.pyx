@@ -9,6 +9,10 @@ import numpy as np
 from traceferry.native.leb128 cimport leb, short_leb
 
 cdef enum:
+    INTEGER = 2
+    FLOAT = 3
+    STRING = 4
+    BLOB = 5
     N_KINDS = 256
     LOADED = 8  # bytes, by short_leb
 
@@ -35,42 +39,61 @@ def integers(const uint8_t[::1] packed):
     return found[:i]
 
 
-def places(const uint8_t[::1] kinds):
-    """Returns which of the values of its kind each cell has, int32."""
-    cdef int32_t[N_KINDS] counts
-    cdef Py_ssize_t i
-    found = np.empty(kinds.shape[0], np.int32)
-    cdef int32_t[::1] place = found
-    for i in range(N_KINDS):
-        counts[i] = 0
+def counts(const uint8_t[::1] kinds, Py_ssize_t n_columns):
+    """Returns how many cells of each kind a column has: int64 [n_columns, 256]."""
+    cdef Py_ssize_t n = kinds.shape[0]
+    cdef Py_ssize_t cell = 0
+    cdef Py_ssize_t column
+    if n_columns < 1:
+        raise ValueError("cells are of a column")
+    found = np.zeros((n_columns, N_KINDS), np.int64)
+    cdef int64_t[:, ::1] n_of = found
     with nogil:
-        for i in range(kinds.shape[0]):
-            place[i] = counts[kinds[i]]
-            counts[kinds[i]] += 1
+        while cell < n:
+            for column in range(min(n_columns, n - cell)):
+                n_of[column, kinds[cell]] += 1
+                cell += 1
     return found
 
 
-def column(
-    const uint8_t[::1] kinds, const int32_t[::1] place, Py_ssize_t n_columns, Py_ssize_t nth, uint8_t kind,
-    const int64_t[::1] values,
+def by_column(
+    const uint8_t[::1] kinds, Py_ssize_t n_columns, const int64_t[::1] integers, const int64_t[::1] floats
 ):
-    """Returns the values of one kind in a column, of 64 bits, 0 for cells of other kinds, and which cells are of this
-    kind, bool. place: of `places`."""
-    cdef Py_ssize_t n = kinds.shape[0] // n_columns
-    found, is_there = np.zeros(n, np.int64), np.zeros(n, np.bool_)
-    cdef int64_t[::1] numbers = found
-    cdef uint8_t[::1] there = is_there.view(np.uint8)
-    cdef Py_ssize_t row
-    cdef Py_ssize_t cell = nth
-    if place.shape[0] < n * n_columns:
-        raise ValueError("a place is missing")
+    """Returns the kinds of the cells, uint8, and their values, int64, a row for each column: an integer, a float's
+    bits, which of the texts or blobs it is; 0 for NULL, and for what has no value. kinds: of whole rows."""
+    cdef Py_ssize_t n_rows = kinds.shape[0] // n_columns
+    kinds_array, values_array = np.empty((n_columns, n_rows), np.uint8), np.empty((n_columns, n_rows), np.int64)
+    cdef uint8_t[:, ::1] of = kinds_array
+    cdef int64_t[:, ::1] values = values_array
+    cdef Py_ssize_t row, column
+    cdef Py_ssize_t cell = 0
+    cdef Py_ssize_t n_integers = 0
+    cdef Py_ssize_t n_floats = 0
+    cdef int64_t n_texts = 0
+    cdef int64_t n_blobs = 0
+    cdef uint8_t kind
+    cdef int64_t value
     with nogil:
-        for row in range(n):
-            if kinds[cell] == kind and place[cell] < values.shape[0]:
-                numbers[row] = values[place[cell]]
-                there[row] = 1
-            cell += n_columns
-    return found, is_there
+        for row in range(n_rows):
+            for column in range(n_columns):
+                kind = kinds[cell]
+                cell += 1
+                value = 0
+                if kind == INTEGER and n_integers < integers.shape[0]:
+                    value = integers[n_integers]
+                    n_integers += 1
+                elif kind == FLOAT and n_floats < floats.shape[0]:
+                    value = floats[n_floats]
+                    n_floats += 1
+                elif kind == STRING:
+                    value = n_texts
+                    n_texts += 1
+                elif kind == BLOB:
+                    value = n_blobs
+                    n_blobs += 1
+                of[column, row] = kind
+                values[column, row] = value
+    return kinds_array, values_array
 
 
 def texts(const uint8_t[::1] data):

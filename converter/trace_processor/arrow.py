@@ -46,52 +46,41 @@ def schema_of(names: Sequence[str], rows: Rows) -> Any:
 
 def arrays_of(batch: Batch, schema: Any) -> list[Any]:
     """Returns an array for each column. Raises UsageError for an integer that its column's float64 cannot hold."""
-    columns, found = _Columns(batch), []
-    for nth, field in enumerate(schema):
+    found, of_batch = [], _Texts(batch)
+    for field, kinds, values in zip(schema, *batch.by_column, strict=True):
         if str(field.type) == "int64":
-            found.append(_numbers(*columns.of(nth, INTEGER)))
+            found.append(_numbers(values, kinds == INTEGER))
         elif str(field.type) == "double":
-            found.append(_numbers(*_reals(columns, nth, field.name)))
+            found.append(_numbers(_reals(kinds, values, field.name), (kinds == FLOAT) | (kinds == INTEGER)))
         elif str(field.type) == "string":
-            found.append(columns.taken(nth, STRING, columns.texts))
+            found.append(_taken(of_batch.texts, values, kinds == STRING))
         elif str(field.type) == "binary":
-            found.append(columns.taken(nth, BLOB, columns.blobs))
+            found.append(_taken(of_batch.blobs, values, kinds == BLOB))
         else:
             found.append(_nulls(len(batch)))
     return found
 
 
-def _reals(columns: _Columns, nth: int, name: str) -> tuple[Array, Array]:
-    """Returns (float64, bool: where there is one) of a column of floats and integers."""
-    values, is_there = columns.of(nth, FLOAT)
+def _reals(kinds: Array, values: Array, name: str) -> Array:
+    """Returns float64 for a column of floats and integers."""
     numbers = values.view(np.float64)
-    whole, is_whole = columns.of(nth, INTEGER)
+    is_whole = kinds == INTEGER
     if is_whole.any():
+        whole = values[is_whole]
         if whole.max() > EXACT or whole.min() < -EXACT:
             raise UsageError(
                 f"column {name} has numbers, and integers too large to be exact among them: CAST it, or write .jsonl"
             )
-        numbers[is_whole] = whole[is_whole]
-    return numbers, is_there | is_whole
+        numbers = numbers.copy()
+        numbers[is_whole] = whole
+    return numbers
 
 
-class _Columns:
-    """The values of a batch by columns."""
+class _Texts:
+    """All texts and blobs of a batch as Arrow has them."""
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
-        self._values = {INTEGER: batch.integers, FLOAT: batch.floats.view(np.int64)}
-
-    def of(self, nth: int, kind: int) -> tuple[Array, Array]:
-        """Returns (int64, bool: where there is one): INTEGER's values, and the bits of FLOAT's."""
-        return self._column(nth, kind, self._values[kind])
-
-    def taken(self, nth: int, kind: int, values: Any) -> Any:
-        """Returns the column's part of Arrow's values, which are all of this kind in the batch."""
-        at, is_there = self._column(nth, kind, np.arange(len(values)))
-        if len(values) == len(at) and is_there.all():
-            return values  # the only column of this kind
-        return values.take(_numbers(at, is_there))
 
     @cached_property
     def texts(self) -> Any:
@@ -106,9 +95,12 @@ class _Columns:
 
         return pyarrow.array(self._batch.blobs, pyarrow.binary())
 
-    def _column(self, nth: int, kind: int, values: Array) -> tuple[Array, Array]:
-        batch = self._batch
-        return _cells.column(batch.kinds, batch.places, batch.n_columns, nth, kind, values)
+
+def _taken(held: Any, at: Array, is_there: Array) -> Any:
+    """Returns those of the texts or blobs of a batch that a column has."""
+    if len(held) == len(at) and is_there.all():
+        return held  # the only column of this kind
+    return held.take(_numbers(at, is_there))
 
 
 def _numbers(data: Array, is_there: Array) -> Any:

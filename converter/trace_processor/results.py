@@ -17,7 +17,7 @@ from traceferry.trace_processor import _cells
 # CellsBatch.CellType
 NULL, INTEGER, FLOAT, STRING, BLOB = 1, 2, 3, 4, 5
 # Of an answer, in bytes as the engine sends it: what is more is kept in a file.
-KEPT_IN_MEMORY = 32 << 20
+KEPT_IN_MEMORY = 64 << 20
 LENGTH_BYTES = FLOAT_BYTES = 8
 
 
@@ -93,7 +93,8 @@ class Batch:
     """Whole rows of an answer, as they are sent.
 
     n_columns: of a row; kinds: uint8, the type of each cell, row by row; integers: int64; floats: float64; text: uint8,
-    UTF-8 with a zero behind each text; blobs. The values of each type stand in the order of their cells.
+    UTF-8 with a zero behind each text; blobs. The values of each type stand in the order of their cells. counts: int64,
+    by column, how many cells of each type it has.
     """
 
     n_columns: int
@@ -102,25 +103,26 @@ class Batch:
     floats: Array
     text: Array
     blobs: list[bytes]
+    counts: Array
 
     def __len__(self) -> int:
         return len(self.kinds) // self.n_columns
 
     @cached_property
-    def places(self) -> Array:
-        """int32: of each cell, which value of its type it has."""
-        return _cells.places(self.kinds)
+    def by_column(self) -> tuple[Array, Array]:
+        """Types, uint8, and values, int64, of the cells, a row for each column: an integer, a float's bits, which of
+        the texts or blobs it is."""
+        return _cells.by_column(self.kinds, self.n_columns, self.integers, self.floats.view(np.int64))
 
     def columns(self, names: Sequence[str]) -> list[Column]:
         """Returns the rows by columns, which get these names."""
-        place, n = self.places, self.n_columns
         strings = self.text.tobytes().decode().split("\0")[:-1]
         found = []
-        for nth, name in enumerate(names):
-            of, at = self.kinds[nth::n], place[nth::n]
-            texts = [strings[i] for i in at[of == STRING].tolist()]
-            blobs = [self.blobs[i] for i in at[of == BLOB].tolist()]
-            found.append(Column(name, of, self.integers[at[of == INTEGER]], self.floats[at[of == FLOAT]], texts, blobs))
+        for name, of, values in zip(names, *self.by_column, strict=True):
+            texts = [strings[i] for i in values[of == STRING].tolist()]
+            blobs = [self.blobs[i] for i in values[of == BLOB].tolist()]
+            numbers = values[of == INTEGER], values[of == FLOAT].view(np.float64)
+            found.append(Column(name, of, *numbers, texts, blobs))
         return found
 
 
@@ -128,27 +130,40 @@ def batch_of(n_columns: int, message: Any) -> Batch:
     """Decodes a CellsBatch message, whose packed numbers are bytes. Raises FormatError where it has no whole rows, or
     not the values of its cells."""
     kinds = np.frombuffer(b"".join(message.cells), np.uint8)
+    if not n_columns or len(kinds) % n_columns:
+        raise FormatError(f"an answer of {n_columns} columns has {len(kinds)} cells")
     integers, reals = _cells.integers(b"".join(message.varint_cells)), b"".join(message.float64_cells)
     floats = np.frombuffer(reals, "<f8", count=len(reals) // FLOAT_BYTES)
     text, blobs = _utf8(message.string_cells), list(message.blob_cells)
-    n_texts = int(np.count_nonzero(text == 0))
-    held = (integers, floats, range(n_texts), blobs)
-    n_nulls, *counted = (int(np.count_nonzero(kinds == kind)) for kind in (NULL, INTEGER, FLOAT, STRING, BLOB))
-    is_sound = n_nulls + sum(counted) == len(kinds) and (len(text) == 0 or text[-1] == 0)
-    if not is_sound or counted != [len(values) for values in held]:
+    held = [len(integers), len(floats), text.count(b"\0"), len(blobs)]
+    counts = _cells.counts(kinds, n_columns)
+    n_nulls, *counted = counts.sum(axis=0)[NULL : BLOB + 1].tolist()
+    is_sound = n_nulls + sum(counted) == len(kinds) and (not text or text.endswith(b"\0"))
+    if not is_sound or counted != held:
         raise FormatError("an answer has other values than its cells say")
-    if len(kinds) % n_columns if n_columns else len(kinds):
-        raise FormatError(f"an answer of {n_columns} columns has {len(kinds)} cells")
-    return Batch(n_columns, kinds, integers, floats, text, blobs)
+    return Batch(n_columns, kinds, integers, floats, np.frombuffer(text, np.uint8), blobs, counts)
 
 
-def _utf8(data: bytes) -> Array:
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Returns the rows of batches of one answer, at least one, as one."""
+    return Batch(
+        n_columns=batches[0].n_columns,
+        kinds=np.concatenate([batch.kinds for batch in batches]),
+        integers=np.concatenate([batch.integers for batch in batches]),
+        floats=np.concatenate([batch.floats for batch in batches]),
+        text=np.concatenate([batch.text for batch in batches]),
+        blobs=[blob for batch in batches for blob in batch.blobs],
+        counts=np.sum([batch.counts for batch in batches], axis=0),
+    )
+
+
+def _utf8(data: bytes) -> bytes:
     """Returns the bytes with U+FFFD in place of what is not UTF-8: names in traces may be any bytes."""
     try:
         data.decode()
     except UnicodeDecodeError:
-        data = data.decode("utf-8", "replace").encode()
-    return np.frombuffer(data, np.uint8)
+        return data.decode("utf-8", "replace").encode()
+    return data
 
 
 class Rows:
@@ -172,7 +187,7 @@ class Rows:
         batch = batch_of(len(self.names), message)
         self.n_rows += len(batch)
         for nth, seen in enumerate(self.kinds):
-            seen.update(np.flatnonzero(np.bincount(batch.kinds[nth :: batch.n_columns])).tolist())
+            seen.update(np.flatnonzero(batch.counts[nth]).tolist())
         self._n_bytes += n_bytes
         if self._n_bytes <= KEPT_IN_MEMORY:
             self._batches.append(batch)

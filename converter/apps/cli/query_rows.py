@@ -183,6 +183,7 @@ def _write_json_lines(results: Sequence[Rows], out: Output) -> None:
 
 def _write_parquet(results: Sequence[Rows], out: Output) -> None:
     from traceferry.trace_processor.arrow import arrays_of, schema_of, use_arrow
+    from traceferry.trace_processor.results import joined
 
     use_arrow()
     import pyarrow
@@ -195,14 +196,14 @@ def _write_parquet(results: Sequence[Rows], out: Output) -> None:
     names_of: dict[Any, list[str]] = {}
     for field in schema:
         names_of.setdefault(field.type, []).append(field.name)
-    # Texts repeat. Integers seldom do, but are near each other: differences take a quarter of the space.
-    texts = names_of.get(pyarrow.string(), [])
-    differences = dict.fromkeys(names_of.get(pyarrow.int64(), []), "DELTA_BINARY_PACKED")
-    options = {"use_dictionary": texts, "column_encoding": differences}
+    # Texts repeat. Integers seldom do, but are near each other: differences take a quarter of the space. Times and ids,
+    # which readers look for by range, are integers.
+    texts, integers = names_of.get(pyarrow.string(), []), names_of.get(pyarrow.int64(), [])
+    differences = dict.fromkeys(integers, "DELTA_BINARY_PACKED")
+    options = {"use_dictionary": texts, "column_encoding": differences, "write_statistics": integers or False}
     with pyarrow.parquet.ParquetWriter(_File(out), schema, **options) as writer:
         for group in _groups(rows.batches()):
-            parts = [pyarrow.record_batch(arrays_of(batch, schema), schema=schema) for batch in group]
-            writer.write_table(pyarrow.Table.from_batches(parts, schema))
+            writer.write_table(pyarrow.Table.from_arrays(arrays_of(joined(group), schema), schema=schema))
 
 
 def _groups(batches: Iterable[Batch]) -> Iterator[list[Batch]]:
