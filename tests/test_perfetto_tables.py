@@ -30,7 +30,8 @@ def damaged(column: Column, chance: random.Random) -> Column:
     kind_of = {int: INTEGER, float: FLOAT, str: STRING, type(None): NULL}
     kinds = np.array([kind_of[type(value)] for value in values], np.uint8)
     integers, floats, texts = ([value for value in values if type(value) is kind] for kind in (int, float, str))
-    return Column(column.name, kinds, np.array(integers, np.int64), np.array(floats, float), texts, [])
+    numbers = np.array(integers, np.int64), np.array(floats, float)
+    return Column(column.name, kinds, *numbers, np.arange(len(texts), dtype=np.int32), texts, [])
 
 
 def test_damaged_tables(tmp_path: Path) -> None:

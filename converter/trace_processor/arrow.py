@@ -47,7 +47,7 @@ def schema_of(names: Sequence[str], rows: Rows) -> Any:
 def arrays_of(batch: Batch, schema: Any) -> list[Any]:
     """Returns an array for each column. Raises UsageError for an integer that its column's float64 cannot hold."""
     found, of_batch = [], _Texts(batch)
-    for field, kinds, values in zip(schema, *batch.by_column, strict=True):
+    for field, kinds, values in zip(schema, *batch.by_column(), strict=True):
         if str(field.type) == "int64":
             found.append(_numbers(values, kinds == INTEGER))
         elif str(field.type) == "double":

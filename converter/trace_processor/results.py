@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.model import Array
+from traceferry.native.texts import TextTable
 from traceferry.trace_processor import _cells
 
 # CellsBatch.CellType
@@ -24,13 +24,14 @@ LENGTH_BYTES = FLOAT_BYTES = 8
 @dataclass(frozen=True)
 class Column:
     """One column of an answer. kinds: uint8, the type of each cell; the values of each type stand in the order of their
-    cells."""
+    cells; text: int32, which of the `known` texts, each of which is there once."""
 
     name: str
     kinds: Array
     integers: Array
     floats: Array
-    strings: Sequence[str]
+    text: Array
+    known: Sequence[str]
     blobs: Sequence[bytes]
 
     def __len__(self) -> int:
@@ -41,18 +42,24 @@ class Column:
         of_one = self._of_one_kind()
         if of_one is not None:
             return of_one
-        left = {INTEGER: iter(self.integers.tolist()), FLOAT: iter(self.floats.tolist()), STRING: iter(self.strings),
+        left = {INTEGER: iter(self.integers.tolist()), FLOAT: iter(self.floats.tolist()), STRING: iter(self._strings()),
                 BLOB: iter(self.blobs)}  # fmt: skip
         return [next(left[kind]) if kind in left else None for kind in self.kinds.tolist()]
 
     def _of_one_kind(self) -> list[Any] | None:
         n = len(self.kinds)
         numbers = (values.tolist() for values in (self.integers, self.floats) if len(values) == n)
-        texts = (list(values) for values in (self.strings, self.blobs) if len(values) == n)
-        return next(iter((*numbers, *texts)), None) if n else []
+        texts = (self._strings() for _ in range(len(self.text) == n))
+        blobs = (list(self.blobs) for _ in range(len(self.blobs) == n))
+        return next(iter((*numbers, *texts, *blobs)), None) if n else []
+
+    def _strings(self) -> list[str]:
+        return list(map(self.known.__getitem__, self.text.tolist()))
 
     def numbers(self, absent: int = 0) -> Array:
         """int64; `absent` where the cell is no integer."""
+        if len(self.integers) == len(self):
+            return self.integers
         found = np.full(len(self), absent, np.int64)
         found[self.kinds == INTEGER] = self.integers
         return found
@@ -64,10 +71,18 @@ class Column:
         found[self.kinds == FLOAT] = self.floats
         return found
 
+    def text_numbers(self) -> Array:
+        """int32: which of `known`; -1 where the cell is no text."""
+        if len(self.text) == len(self):
+            return self.text
+        found = np.full(len(self), -1, np.int32)
+        found[self.kinds == STRING] = self.text
+        return found
+
     def texts(self) -> list[str]:
         """Returns "" where the cell is no text."""
-        left = iter(self.strings)
-        return [next(left) if kind == STRING else "" for kind in self.kinds.tolist()]
+        texts = [*self.known, ""]
+        return [texts[number] for number in self.text_numbers().tolist()]
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,8 @@ class Answer:
 
     def __getitem__(self, name: str) -> Column:
         """Returns the column of this name, an empty one where there is none."""
-        return next((column for column in self.columns if column.name == name), _joined(name, []))
+        found = [column for column in self.columns if column.name == name] or columns_of([name], [])
+        return found[0]
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -108,22 +124,46 @@ class Batch:
     def __len__(self) -> int:
         return len(self.kinds) // self.n_columns
 
-    @cached_property
     def by_column(self) -> tuple[Array, Array]:
-        """Types, uint8, and values, int64, of the cells, a row for each column: an integer, a float's bits, which of
-        the texts or blobs it is."""
+        """Returns the types, uint8, and the values, int64, of the cells, a row for each column: an integer, a float's
+        bits, which of the texts or blobs it is."""
         return _cells.by_column(self.kinds, self.n_columns, self.integers, self.floats.view(np.int64))
 
-    def columns(self, names: Sequence[str]) -> list[Column]:
-        """Returns the rows by columns, which get these names."""
-        strings = self.text.tobytes().decode().split("\0")[:-1]
-        found = []
-        for name, of, values in zip(names, *self.by_column, strict=True):
-            texts = [strings[i] for i in values[of == STRING].tolist()]
-            blobs = [self.blobs[i] for i in values[of == BLOB].tolist()]
-            numbers = values[of == INTEGER], values[of == FLOAT].view(np.float64)
-            found.append(Column(name, of, *numbers, texts, blobs))
-        return found
+
+def columns_of(names: Sequence[str], batches: Iterable[Batch]) -> list[Column]:
+    """Returns the rows of an answer's batches by columns, which get these names."""
+    parts: list[list[tuple[Any, ...]]] = [[] for _ in names]
+    texts, n_texts = [np.zeros(0, np.uint8)], 0
+    for batch in batches:
+        for part, n_of, kinds, values in zip(parts, batch.counts, *batch.by_column(), strict=True):
+            whole, real, text, blob = (
+                values if n_of[kind] == len(values) else values[kinds == kind] if n_of[kind] else values[:0]
+                for kind in (INTEGER, FLOAT, STRING, BLOB)
+            )
+            blobs = [batch.blobs[i] for i in blob.tolist()]
+            part.append((kinds, whole, real.view(np.float64), (text + n_texts).astype(np.int32), blobs))
+        texts.append(batch.text)
+        n_texts += int(batch.counts[:, STRING].sum())
+    number, known = _distinct(np.concatenate(texts))
+    return [_column(name, part, number, known) for name, part in zip(names, parts, strict=True)]
+
+
+def _column(name: str, parts: Sequence[tuple[Any, ...]], number: Array, known: Sequence[str]) -> Column:
+    """parts: of each batch, types, integers, floats, which of the answer's texts, blobs; number: of each text."""
+    kinds, whole, real, text = (
+        np.concatenate([np.zeros(0, dtype), *(part[nth] for part in parts)])
+        for nth, dtype in enumerate((np.uint8, np.int64, np.float64, np.int32))
+    )
+    return Column(name, kinds, whole, real, number[text], known, [blob for *_, blobs in parts for blob in blobs])
+
+
+def _distinct(text: Array) -> tuple[Array, list[str]]:
+    """Returns the number of each text, int32, and the texts that there are. text: UTF-8 with a zero behind each."""
+    end = np.flatnonzero(text == 0)
+    begin = np.concatenate(([0], end + 1))[:-1]
+    table = TextTable(text)
+    number = table.intern(begin, end)
+    return number, [text[a:b].tobytes().decode() for a, b in zip(table.begin.tolist(), table.end.tolist(), strict=True)]
 
 
 def batch_of(n_columns: int, message: Any) -> Batch:
@@ -210,17 +250,4 @@ class Rows:
 
     def answer(self) -> Answer:
         """Returns all of them by columns, in memory."""
-        parts = [batch.columns(self.names) for batch in self.batches()]
-        return Answer(tuple(_joined(name, [part[nth] for part in parts]) for nth, name in enumerate(self.names)))
-
-
-def _joined(name: str, parts: Iterable[Column]) -> Column:
-    parts = list(parts)
-
-    def of(key: str, dtype: type[np.generic]) -> Array:
-        return np.concatenate([np.zeros(0, dtype), *(getattr(part, key) for part in parts)])
-
-    return Column(
-        name, of("kinds", np.uint8), of("integers", np.int64), of("floats", np.float64),
-        [text for part in parts for text in part.strings], [blob for part in parts for blob in part.blobs],
-    )  # fmt: skip
+        return Answer(tuple(columns_of(self.names, self.batches())))

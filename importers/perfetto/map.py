@@ -47,6 +47,7 @@ from traceferry.model import (
     TraceBuilder,
     rows_by_key,
 )
+from traceferry.native.distinct import distinct_with_places
 from traceferry.timeline import off_cpu
 
 # BuiltinClock of clock_snapshot.proto.
@@ -187,7 +188,8 @@ class _Mapping:
         calls, titles, utid_of = {}, {}, {}
         columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid", "cpu", "gpu"))
         texts = (tracks[name].texts() for name in ("name", "type"))
-        facts = list(zip(*columns, *texts, strict=True))
+        used = set(distinct_with_places(slices.track)[0].tolist())
+        facts = [fact for fact in zip(*columns, *texts, strict=True) if fact[0] in used]
         call_track: dict[int, str] = {}
         for _, utid, *_, kind in facts:
             if kind in CALL_TRACKS:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-# Each trace has a thread 0 of process 0: of idle processors, or of a recorder that numbers its threads so.
-BUSY = """(SELECT utid FROM thread_track JOIN slice ON slice.track_id = thread_track.id
-UNION SELECT utid FROM stack_sample_task_context)"""
+# Each trace has a thread 0 of process 0: of idle processors, or of a recorder that numbers its threads so. It is read
+# where something is known of what it did.
+IS_BUSY = """(EXISTS (SELECT 1 FROM thread_track t CROSS JOIN slice s ON s.track_id = t.id WHERE t.utid = thread.utid)
+OR EXISTS (SELECT 1 FROM stack_sample_task_context x WHERE x.utid = thread.utid))"""
 PROCESSES = f"""
 SELECT upid, pid, name, start_ts, end_ts FROM process
-WHERE upid != 0 OR upid IN (SELECT upid FROM thread WHERE utid IN {BUSY}) ORDER BY upid"""
+WHERE upid != 0 OR EXISTS (SELECT 1 FROM thread WHERE thread.upid = 0 AND {IS_BUSY}) ORDER BY upid"""
 THREADS = f"""
 SELECT utid, tid, name, upid, is_main_thread, start_ts, end_ts FROM thread
-WHERE (utid != 0 AND NOT coalesce(is_idle, 0)) OR (utid = 0 AND utid IN {BUSY}) ORDER BY utid"""
+WHERE (utid != 0 AND NOT coalesce(is_idle, 0)) OR (utid = 0 AND {IS_BUSY}) ORDER BY utid"""
 TRACKS = """
 SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upid, c.cpu AS cpu, g.id AS gpu
 FROM track t LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id
-LEFT JOIN cpu_track c ON c.id = t.id LEFT JOIN gpu_track g ON g.id = t.id
-WHERE t.id IN (SELECT track_id FROM slice) ORDER BY t.id"""
-SLICES = "SELECT id, ts, dur, track_id, category, name, depth, parent_id, arg_set_id FROM slice"
+LEFT JOIN cpu_track c ON c.id = t.id LEFT JOIN gpu_track g ON g.id = t.id ORDER BY t.id"""
+SLICES = "SELECT ts, dur, track_id, category, name, depth, arg_set_id FROM slice"
+# Of all versions that are known, the numbers of slices are those of their rows.
+SLICE_NUMBERS = "SELECT id FROM slice WHERE (SELECT max(id) + 1 != count(*) FROM slice)"
 ARGS = """
 SELECT arg_set_id, flat_key, int_value, string_value, real_value FROM args
 WHERE arg_set_id IN (SELECT arg_set_id FROM slice WHERE arg_set_id IS NOT NULL) ORDER BY arg_set_id, id"""
@@ -89,7 +91,8 @@ SCRIPTS = "SELECT name, source FROM __intrinsic_v8_js_script WHERE source IS NOT
 
 # By the names that `decode` gives to their answers.
 ALL = {
-    "processes": PROCESSES, "threads": THREADS, "tracks": TRACKS, "slices": SLICES, "args": ARGS, "flows": FLOWS,
+    "processes": PROCESSES, "threads": THREADS, "tracks": TRACKS, "slices": SLICES,
+    "slice_numbers": SLICE_NUMBERS, "args": ARGS, "flows": FLOWS,
     "counter_tracks": COUNTER_TRACKS, "counters": COUNTERS, "states": STATES, "sessions": SESSIONS, "samples": SAMPLES,
     "callsites": CALLSITES, "frames": FRAMES, "symbols": SYMBOLS, "mappings": MAPPINGS, "metadata": METADATA,
     "clocks": CLOCKS, "bounds": BOUNDS, "stats": STATS, "callstacks": CALLSTACKS, "state_tracks": STATE_TRACKS,

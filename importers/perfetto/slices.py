@@ -13,6 +13,7 @@ import orjson
 
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
+from traceferry.importers.perfetto._slices import end_within, nested
 from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import (
     ARGUMENTS,
@@ -30,8 +31,8 @@ from traceferry.model import (
     Table,
     TraceBuilder,
 )
-from traceferry.model.laws import pairs
-from traceferry.trace_processor.results import STRING, Column
+from traceferry.native.distinct import distinct_with_places
+from traceferry.trace_processor.results import Column
 
 # Tracks of a thread whose slices are calls, of which it has those of the first one here: what programs mark, Java's
 # methods (ART), and functions of the kernel (ftrace's function_graph).
@@ -44,8 +45,6 @@ MOST_FIELDS, MOST_TYPES = 64, 200
 NAME, REST = "name", "more"
 # Stands for the name of a slice among the keys of its arguments.
 SLICE_NAME = "\0"
-# What trace_processor nests, and some more.
-MAX_DEPTH = 4096
 COLUMNS = frozenset({"ts", "dur", "stack", "flow"})
 RESERVED = COLUMNS | {NAME, "type", "category", REST}
 Values = dict[str, Any]
@@ -76,13 +75,15 @@ def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> 
     with the one that it is in at the latest. offset_ns: added to the times."""
     answer = tables["slices"]
     ts, dur, depth = (answer[name].numbers() for name in ("ts", "dur", "depth"))
-    number, parent = (dense(answer[name].numbers(-1), len(answer)) for name in ("id", "parent_id"))
+    said = tables["slice_numbers"]["id"].numbers(-1)
+    number = dense(said, len(said)) if len(said) == len(answer) else np.arange(len(answer))
+    track = dense(answer["track_id"].numbers(-1), len(answer))
     is_open = dur < 0
     ts = np.clip(ts + offset_ns, first_ts, last_ts)
     end = np.where(is_open, last_ts, ts + np.minimum(np.maximum(dur, 0), last_ts - ts))
-    n_moved = _end_within(number, parent, depth, end)
+    n_moved = end_within(track, depth, end)
     end = np.maximum(end, ts)
-    columns = dense(answer["track_id"].numbers(-1), len(answer)), depth, answer["arg_set_id"].numbers(-1)
+    columns = track, depth, answer["arg_set_id"].numbers(-1)
     known: dict[str, int] = {"": 0}
     names, categories = (_numbered(answer[name], known) for name in ("name", "category"))
     return Slices(number, ts, end, *columns, names, categories, is_open, list(known)), n_moved
@@ -90,25 +91,8 @@ def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> 
 
 def _numbered(column: Column, known: dict[str, int]) -> Array:
     """Returns the number of each cell's text, int64; no text is 0. known: the numbers of texts, which grows."""
-    for text in dict.fromkeys(column.strings):
-        known.setdefault(text, len(known))
-    found = np.zeros(len(column), np.int64)
-    found[column.kinds == STRING] = np.fromiter(map(known.__getitem__, column.strings), np.int64, len(column.strings))
-    return found
-
-
-def _end_within(number: Array, parent: Array, depth: Array, end: Array) -> int:
-    """Moves the ends of slices that end after the one that they are in. Returns how many."""
-    row = np.full(int(max(number.max(initial=-1), parent.max(initial=-1))) + 2, -1, np.int64)
-    row[number[number >= 0]] = np.flatnonzero(number >= 0)
-    of_parent = row[parent]
-    n_moved = 0
-    for level in range(1, min(int(depth.max(initial=0)), MAX_DEPTH) + 1):
-        mine = np.flatnonzero((depth == level) & (of_parent >= 0))
-        latest = end[of_parent[mine]]
-        n_moved += int((end[mine] > latest).sum())
-        end[mine] = np.minimum(end[mine], latest)
-    return n_moved
+    numbers = [known.setdefault(text, len(known)) for text in column.known]
+    return np.array([*numbers, 0])[column.text_numbers()]
 
 
 def arguments_by_set(tables: Tables) -> dict[int, Values]:
@@ -177,7 +161,7 @@ class Calls:
         places, place_of_row = _places(slices.arg_set[rows], arguments)
         n, n_places = len(slices.texts), len(places)
         which = (slices.name[rows] * n + slices.category[rows]) * n_places + place_of_row
-        distinct, nth = np.unique(which, return_inverse=True)
+        distinct, nth = distinct_with_places(which)
         made = [
             self._new_frame(
                 slices.texts[one // n_places // n], slices.texts[one // n_places % n], places[one % n_places]
@@ -186,7 +170,7 @@ class Calls:
         ]
         self._frame[rows] = np.array(made, np.int32)[nth] if made else -1
         self._said = arguments
-        used = np.unique(slices.arg_set[rows]).tolist()
+        used = distinct_with_places(slices.arg_set[rows])[0].tolist()
         self._arguments = {number: self._set(arguments[number]) for number in used if number in arguments}
 
     def tables(self, rows: Array) -> tuple[Table, Table]:
@@ -194,30 +178,18 @@ class Calls:
         slices, n = self._slices, len(rows)
         if not n:
             return Table(CALLS), Table(ARGUMENTS)
-        ts = np.concatenate((slices.ts[rows], slices.end[rows]))
-        is_leave = np.repeat([False, True], n)
-        depth = np.concatenate((slices.depth[rows], -slices.depth[rows]))
-        # At one time, what ends comes before what begins; the innermost ends first and begins last.
-        order = np.lexsort((depth, ~is_leave, ts))
-        self._check_nesting(np.tile(rows, 2)[order], is_leave[order])
-        flags = np.concatenate((np.zeros(n, np.uint8), np.where(slices.is_open[rows], LEAVE | OPEN_AT_END, LEAVE)))
+        rows = _outermost_first(slices, rows)
+        try:
+            ts, place, is_leave = nested(slices.ts[rows], slices.end[rows])
+        except ValueError as error:
+            raise FormatError(f"trace_processor: {error}, in one thread") from None
+        flags = np.where(is_leave, LEAVE, 0).astype(np.uint8)
+        flags[is_leave & slices.is_open[rows][place]] |= OPEN_AT_END
         if self._is_ours:
-            flags |= np.concatenate([self._noted(rows, notes) for notes in (ENTER_NOTES, LEAVE_NOTES)])
-        frame = np.tile(self._frame[rows], 2)[order]
-        calls = {"ts": ts[order], "frame": frame, "flags": flags[order].astype(np.uint8)}
-        entered = np.empty(2 * n, np.int64)
-        entered[order] = np.arange(2 * n)
-        return Table(CALLS, calls), self._arguments_of(rows, entered[:n])
-
-    def _check_nesting(self, rows: Array, is_leave: Array) -> None:
-        """Raises FormatError where slices do not nest, as trace_processor says that they do. rows: of each begin and
-        end."""
-        inside = np.cumsum(np.where(is_leave, -1, 1)) - ~is_leave
-        if np.array_equal(inside, self._slices.depth[rows]):
-            return
-        enters, leaves = pairs(is_leave)
-        if not np.array_equal(rows[enters], rows[leaves]):
-            raise FormatError("trace_processor: slices of a thread overlap without being nested")
+            of_enter, of_leave = (self._noted(rows, notes) for notes in (ENTER_NOTES, LEAVE_NOTES))
+            flags |= np.where(is_leave, of_leave[place], of_enter[place]).astype(np.uint8)
+        calls = {"ts": ts, "frame": self._frame[rows][place], "flags": flags}
+        return Table(CALLS, calls), self._arguments_of(rows, np.flatnonzero(~is_leave))
 
     def _new_frame(self, name: str, category: str, place: Place) -> int:
         trace, (path, line) = self._trace, place
@@ -247,7 +219,7 @@ class Calls:
 
     def _noted(self, rows: Array, notes: dict[str, int]) -> Array:
         """Returns int64: the flags that the arguments of slices note."""
-        sets, nth = np.unique(self._slices.arg_set[rows], return_inverse=True)
+        sets, nth = distinct_with_places(self._slices.arg_set[rows])
         of_sets = (self._said.get(number, {}) for number in sets.tolist())
         return np.array([sum(flag for key, flag in notes.items() if key in said) for said in of_sets], np.int64)[nth]
 
@@ -268,10 +240,19 @@ class Calls:
         return position, 0, intern(key), intern(_text(value)), intern("text" if isinstance(value, str) else "json")
 
 
+def _outermost_first(slices: Slices, rows: Array) -> Array:
+    """Returns the rows by rising times; of those that begin together, the outer first."""
+    ts, depth = slices.ts[rows], slices.depth[rows]
+    later, together = ts[1:] > ts[:-1], ts[1:] == ts[:-1]
+    if np.all(later | together & (depth[1:] >= depth[:-1])):
+        return rows
+    return rows[np.lexsort((depth, ts))]
+
+
 def _places(arg_set: Array, arguments: dict[int, Values]) -> tuple[list[Place], Array]:
     """Returns the distinct places in sources that arguments tell, and the number of each slice's: int64."""
     known: dict[Place, int] = {NOWHERE: 0}
-    used, nth = np.unique(arg_set, return_inverse=True)
+    used, nth = distinct_with_places(arg_set)
     of_set = np.zeros(len(used), np.int64)
     for row, number in enumerate(used.tolist()):
         values = arguments.get(number, {})

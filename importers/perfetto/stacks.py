@@ -102,7 +102,9 @@ def _add_frames(trace: TraceBuilder, tables: Tables, tiers: Tiers | None) -> dic
     for nth, (number, mapping, address) in enumerate(zip(numbers, mappings, addresses, strict=True)):
         lib, tier = libs.get(mapping, -1), own[nth]
         columns_of = {
-            "lib": lib, "address": address if lib >= 0 else -1, "tier": tier.row if tier else -1,
+            "lib": lib,
+            "address": address if lib >= 0 else -1,
+            "tier": tier.row if tier else -1,
         }
         found[number] = [
             _frame(

@@ -89,8 +89,10 @@ class _Shown:
 
 def _values(rows: Rows) -> Iterator[tuple[Any, ...]]:
     """Yields the rows; blobs are base64."""
+    from traceferry.trace_processor.results import columns_of
+
     for batch in rows.batches():
-        columns = [_printable(column.values()) for column in batch.columns(rows.names)]
+        columns = [_printable(column.values()) for column in columns_of(rows.names, [batch])]
         yield from zip(*columns, strict=True)
 
 

@@ -1,0 +1,68 @@
+"""Slices within each other."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+import numpy as np
+
+
+def end_within(const int64_t[::1] track, const int64_t[::1] depth, int64_t[::1] end):
+    """Moves the ends of slices that end after the one that they are in, and returns how many. track: -1 is none; that
+    one is the last of the track in front of it that is less deep."""
+    cdef Py_ssize_t n = end.shape[0]
+    cdef Py_ssize_t row
+    cdef Py_ssize_t n_moved = 0
+    cdef int64_t last_track = -1
+    cdef int32_t outer
+    if track.shape[0] != n or depth.shape[0] != n:
+        raise ValueError("columns of different lengths")
+    for row in range(n):
+        last_track = max(last_track, track[row])
+    cdef int32_t[::1] last = np.full(last_track + 1, -1, np.int32)
+    cdef int32_t[::1] parent = np.empty(n, np.int32)
+    with nogil:
+        for row in range(n):
+            if track[row] < 0:
+                continue
+            outer = last[track[row]]
+            while outer >= 0 and depth[outer] >= depth[row]:
+                outer = parent[outer]
+            parent[row], last[track[row]] = outer, <int32_t> row
+            if outer >= 0 and end[row] > end[outer]:
+                end[row] = end[outer]
+                n_moved += 1
+    return n_moved
+
+
+def nested(const int64_t[::1] ts, const int64_t[::1] end):
+    """Returns the begins and ends of slices as they follow each other: times, int64; rows, int32; whether it is an end,
+    bool. At one time, what ends comes before what begins, the innermost first. ts: rising, of equal ones the outer
+    first. Raises ValueError where slices overlap without being nested."""
+    cdef Py_ssize_t n = ts.shape[0]
+    cdef Py_ssize_t row, place
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t depth = 0
+    if end.shape[0] != n:
+        raise ValueError("columns of different lengths")
+    times_array, rows_array, ends_array = np.empty(2 * n, np.int64), np.empty(2 * n, np.int32), np.empty(2 * n, np.bool_)
+    open_array = np.empty(n, np.int32)
+    cdef int64_t[::1] times = times_array
+    cdef int32_t[::1] rows = rows_array
+    cdef uint8_t[::1] is_end = ends_array.view(np.uint8)
+    cdef int32_t[::1] opened = open_array
+    with nogil:
+        for place in range(n + 1):
+            while depth and (place == n or end[opened[depth - 1]] <= ts[place]):
+                depth -= 1
+                row = opened[depth]
+                times[at], rows[at], is_end[at] = end[row], <int32_t> row, 1
+                at += 1
+            if place == n:
+                break
+            if end[place] < ts[place] or depth and end[place] > end[opened[depth - 1]]:
+                break
+            times[at], rows[at], is_end[at] = ts[place], <int32_t> place, 0
+            opened[depth] = <int32_t> place
+            at, depth = at + 1, depth + 1
+    if place < n:
+        raise ValueError("slices overlap without being nested")
+    return times_array, rows_array, ends_array

@@ -1,0 +1,75 @@
+"""Slices within each other: the kernels equal what a few lines of Python say."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceferry.importers.perfetto._slices import end_within, nested
+
+INTS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 4), st.integers(0, 50)), max_size=40)
+
+
+def column(values: list[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+@given(INTS)
+def test_a_slice_ends_with_the_one_that_it_is_in(rows: list[tuple[int, int, int]]) -> None:
+    end = [row[2] for row in rows]
+    n_moved = 0
+    for nth, (track, depth, _) in enumerate(rows):
+        # Of the rows in front, back to the last one on the track that is less deep.
+        outer = next((i for i in reversed(range(nth)) if rows[i][0] == track and rows[i][1] < depth), None)
+        if track >= 0 and outer is not None and end[nth] > end[outer]:
+            end[nth], n_moved = end[outer], n_moved + 1
+    given_end = column([row[2] for row in rows])
+    assert end_within(*(column([row[i] for row in rows]) for i in (0, 1)), given_end) == n_moved
+    assert given_end.tolist() == end
+
+
+@given(st.data())
+def test_begins_and_ends_as_they_follow_each_other(data: st.DataObject) -> None:
+    expected: list[tuple[int, int, bool]] = []
+    slices: list[list[int]] = []
+    opened: list[int] = []
+    ts = 0
+    for enters in data.draw(st.lists(st.booleans(), max_size=40)):
+        ts += data.draw(st.integers(1, 3))  # at one time, what ends and begins could be in another order
+        if enters:
+            opened.append(len(slices))
+            slices.append([ts, -1])
+            expected.append((ts, opened[-1], False))
+        elif opened:
+            slices[opened[-1]][1] = ts
+            expected.append((ts, opened.pop(), True))
+    for row in reversed(opened):
+        slices[row][1] = ts + 1
+        expected.append((ts + 1, row, True))
+    times, rows, is_end = nested(column([one[0] for one in slices]), column([one[1] for one in slices]))
+    assert list(zip(times.tolist(), rows.tolist(), is_end.tolist(), strict=True)) == expected
+
+
+TOGETHER = {
+    "one ends as the next begins": ([(0, 5), (5, 9)], [(0, 0, False), (5, 0, True), (5, 1, False), (9, 1, True)]),
+    "both of one begin and end": ([(0, 5), (0, 5)], [(0, 0, False), (0, 1, False), (5, 1, True), (5, 0, True)]),
+}
+
+
+@pytest.mark.parametrize(("slices", "expected"), TOGETHER.values(), ids=TOGETHER)
+def test_at_one_time(slices: list[tuple[int, int]], expected: list[tuple[int, int, bool]]) -> None:
+    found = nested(*(column([one[i] for one in slices]) for i in (0, 1)))
+    assert list(zip(*(each.tolist() for each in found), strict=True)) == expected
+
+
+@pytest.mark.parametrize("slices", [[(0, 5), (3, 9)], [(5, 4)]], ids=["overlapping", "ends in front of its begin"])
+def test_what_is_not_nested_is_refused(slices: list[tuple[int, int]]) -> None:
+    with pytest.raises(ValueError, match="without being nested"):
+        nested(*(column([one[i] for one in slices]) for i in (0, 1)))
+
+
+def test_columns_of_different_lengths() -> None:
+    with pytest.raises(ValueError, match="different lengths"):
+        nested(column([1]), column([]))
+    with pytest.raises(ValueError, match="different lengths"):
+        end_within(column([1]), column([]), column([1]))
