@@ -339,7 +339,6 @@ def exporter_for(path: str) -> Exporter:
     raise UsageError(f"{path}: no output format has this suffix; known: {suffixes}, each also with .gz (or use --to)")
 
 
-
 def detect(source: Source) -> Importer:
     """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]

@@ -90,8 +90,10 @@ TEXTS: dict[str, tuple[str, dict[str, int]]] = {
     "tab behind names with spaces": ("a;operator new\t4\na\tb;c 3\n", {"a;operator new": 4, "a\tb;c": 3}),
     "exponents": ("a;b 1e3\na;c +2\n", {"a;b": 1000, "a;c": 2}),
     "long numbers": ("a;b 12345678901234567\n", {"a;b": 1 << 53}),
-    "lambdas": ("a;f(int)::{lambda(char)#1}::operator()(char) const;<T as Fn>::call 2\n",
-                {"a;f(int)::{lambda(char)#1}::operator()(char) const;<T as Fn>::call": 2}),
+    "lambdas": (
+        "a;f(int)::{lambda(char)#1}::operator()(char) const;<T as Fn>::call 2\n",
+        {"a;f(int)::{lambda(char)#1}::operator()(char) const;<T as Fn>::call": 2},
+    ),
     "no end of line": ("a;b 1\na;c 2", {"a;b": 1, "a;c": 2}),
     "blank lines": ("\n \t\r\na;b 1\n\n\n", {"a;b": 1}),
 }

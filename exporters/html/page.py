@@ -103,9 +103,7 @@ def _write_page(
     detail, data = _packed(page, {"made_by": f"traceferry {version('traceferry')}", "embedded": embedded}, budget)
     elements = {"data-0": data} | ({"code-0": gzipped(orjson.dumps(page.code(detail)))} if is_served else {})
     pieces = (
-        _element(f"{name}-{nth}", piece)
-        for name, made in profiles.items()
-        for nth, piece in enumerate(made.pieces())
+        _element(f"{name}-{nth}", piece) for name, made in profiles.items() for nth, piece in enumerate(made.pieces())
     )
     write_document(out, SCRIPTS, elements, pieces, is_served)
 

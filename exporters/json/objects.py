@@ -12,6 +12,7 @@ import orjson
 
 from traceferry.exporters.json._numbers import ABSENT, HEX, INTEGER, LITERAL, MILLIS, TEXT, NumberText
 from traceferry.model import Array
+from traceferry.native.values import interned
 
 AT_ONCE = 4096
 # What stands for a value in a dict that does not have the member.
@@ -109,7 +110,7 @@ Member = Numbers | Texts | Values | Inner
 def text_member(key: str, values: Iterable[str]) -> Texts:
     """Returns a member with these texts, each distinct one kept once."""
     texts: dict[str, int] = {}
-    nth = np.fromiter((texts.setdefault(value, len(texts)) for value in values), np.int64)
+    nth = interned(values, texts)
     return Texts(key, nth, list(texts))
 
 

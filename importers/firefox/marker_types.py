@@ -26,6 +26,7 @@ from traceferry.model import (
     MarkerType,
     Table,
 )
+from traceferry.native.values import are_of, member, rows_of, shapes
 
 # Members of a marker's data that are no fields; of these, the ones that are lost.
 NOT_FIELDS = {"type", "cause", "innerWindowID", *TIMES}
@@ -44,6 +45,7 @@ OF_SCHEMA: dict[str, FieldFormat] = {
 NS_OF = {"duration": 1e6, "time": 1e6, "milliseconds": 1e6, "seconds": 1e9, "microseconds": 1e3, "nanoseconds": 1.0}
 LABEL_FIELD = re.compile(r"\{marker\.data\.([^{}.]+)\}")
 MAX_TEXT = 1 << 16
+ABSENT = object()
 # In profiles of ours: a number that JavaScript would round.
 HEX_TEXT = "traceferry-hex"
 
@@ -92,17 +94,17 @@ class MarkerTypes:
         for kind, mine in _by_type(rows).items():
             found = self._found.setdefault(kind, _Found())
             found.n += len(mine)
-            found.is_named_apart |= {rows.name[row] for row in mine} != {kind}
+            found.is_named_apart |= len(rows_of(_chosen(rows.name, mine), kind)) < len(mine)
             found.categories.update(rows.category[mine].tolist())
             forms = self._forms.get(kind, {})
-            data = [rows.data[row] for row in mine]
-            for keys, n in Counter(map(tuple, data)).items():
+            data = _chosen(rows.data, mine)
+            for keys, n in shapes(data).items():
                 for key in keys:
                     if key not in self._not_fields:
                         found.keys[key] += n
             for key in found.keys:
                 if key not in forms:
-                    found.kinds[key].update(map(type, (one[key] for one in data if key in one)))
+                    found.kinds[key].update(set(map(type, member(data, key, ABSENT))) - {type(ABSENT)})
             for key in (key for key, form in forms.items() if form in FLOWS):
                 for one in data:
                     if text := _string(one.get(key), texts):
@@ -166,18 +168,19 @@ class MarkerTypes:
             marker_type, columns = self._made[kind]
             mine = np.array(listed, np.int64)
             mine = mine[np.argsort(ts[mine], kind="stable")]
-            data = [rows.data[row] for row in mine.tolist()]
+            listed = mine.tolist()
+            data = _chosen(rows.data, listed)
             values: dict[str, Any] = {
                 "ts": ts[mine], "dur": end[mine] - ts[mine], "stack": stack[mine],
                 "flow": self.flow_numbers(kind, data, process, texts),
             }  # fmt: skip
             for column in columns:
                 if column.key:
-                    cells = [one.get(column.key) for one in data]
+                    cells = member(data, column.key)
                     path = f"markers.data.{column.key}"
                     values[column.made.key] = _converted(column, cells, texts, times, path, bad)
                 else:
-                    values[column.made.key] = _objects([rows.name[row] for row in mine.tolist()])
+                    values[column.made.key] = _objects(_chosen(rows.name, listed))
             made[marker_type] = Table(marker_type.spec, values)
         return made
 
@@ -191,8 +194,13 @@ class MarkerTypes:
         return np.array([self._flows.get((process, text), 0) if text else 0 for text in first], np.int64)
 
 
+def _chosen(values: list[Any], rows: list[int]) -> list[Any]:
+    """Returns the values of rows."""
+    return list(map(values.__getitem__, rows))
+
+
 def _by_type(rows: Rows) -> dict[str, list[int]]:
-    if len(set(rows.type)) == 1:
+    if rows.type and len(rows_of(rows.type, rows.type[0])) == len(rows.type):
         return {rows.type[0]: list(range(len(rows.type)))}
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for row, kind in enumerate(rows.type):
@@ -280,12 +288,12 @@ def _converted(column: _Column, cells: list[Any], texts: list[str], times: Times
     form = column.made.format
     if FIELD_DTYPES[form] == "text":
         if column.form in STRING_INDEX:
-            if set(map(type, cells)) == {int} and min(cells) >= 0 and max(cells) < len(texts):
+            if are_of(cells, int) and min(cells) >= 0 and max(cells) < len(texts):
                 return _objects([texts[cell] for cell in cells])
             return _objects([_string(cell, texts) for cell in cells])
         if form == JSON:
             return _objects(["" if cell is None or cell == "" else json_text(cell) for cell in cells])
-        return _objects([cell if isinstance(cell, str) else _as_text(cell) for cell in cells])
+        return _objects(cells if are_of(cells, str) else [c if isinstance(c, str) else _as_text(c) for c in cells])
     if form in ("decimal", "percentage"):
         numbers = Columns({"cells": cells}, path, bad).floats("cells", 0)
         return np.where(np.isfinite(numbers), numbers, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from traceferry.importers.firefox.columns import BadRows, Columns, rows_to_colum
 from traceferry.importers.firefox.layout import Phase
 from traceferry.importers.firefox.times import Times
 from traceferry.model import Array
+from traceferry.native.values import are_of, member, rows_of, rows_with
 
 Data = dict[str, Any]
 NO_TYPE = "Marker"
@@ -73,10 +74,11 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
         return NO_MARKERS
     table = _with_phases(columns, len(texts)) if "phase" in columns else _without_phases(columns, len(texts))
     rows, begin, end, data = _paired(table)
-    names = [texts[number] if number >= 0 else "" for number in table.name[rows].tolist()]
-    types = _types_of(data)
+    number = table.name[rows]
+    with_none = texts if number.min(initial=0) >= 0 else [*texts, ""]
+    names = list(map(with_none.__getitem__, number.tolist()))
     stack = np.full(len(data), -1)
-    for row in [row for row, one in enumerate(data) if "cause" in one or "stack" in one]:
+    for row in np.concatenate([rows_with(data, key) for key in ("cause", "stack")]).tolist():
         stack[row] = _stack_of(data[row])
     is_bad = (stack >= n_stacks) | (stack < -1)
     columns.bad("data.cause.stack", int(np.count_nonzero(is_bad)))
@@ -84,13 +86,15 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
     ts = np.where(has_start, times.on_clock(np.where(has_start, begin, 0)), 0)
     until = np.where(has_end, times.on_clock(np.where(has_end, end, 0)), 0)
     until = np.where(has_start & has_end, np.maximum(ts, until), until)
-    found = Rows(names, types, data, ts, until, has_start, has_end, table.category[rows], np.where(is_bad, -1, stack))
+    found = Rows(
+        names, _types_of(data), data, ts, until, has_start, has_end, table.category[rows], np.where(is_bad, -1, stack)
+    )
     return _until_the_next(found, texts)
 
 
 def _payloads(columns: Columns) -> list[Data]:
     values = columns.values("data")
-    if set(map(type, values)) == {dict}:
+    if are_of(values, dict):
         return values
     n_bad = sum(value is not None and not isinstance(value, dict) for value in values)
     columns.bad("data", n_bad)
@@ -152,11 +156,10 @@ def _only(table: _Table, keep: Array) -> _Table:
 
 
 def _types_of(data: list[Data]) -> list[str]:
-    found = [one.get("type") for one in data]
-    kinds = set(map(type, found))
-    if kinds != {str} or "" in found:
-        found = [one if isinstance(one, str) and one else NO_TYPE for one in found]
-    return cast(list[str], found)
+    found = member(data, "type", NO_TYPE)
+    if are_of(found, str) and "" not in found:
+        return found
+    return [one if isinstance(one, str) and one else NO_TYPE for one in found]
 
 
 def _stack_of(data: Data) -> int:
@@ -186,7 +189,7 @@ def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
         elif waiting[name]:
             _join(waiting[name].pop(), row, begin, end, data, is_gone)
     requests: dict[Any, int] = {}
-    for row in [row for row, one in enumerate(data) if one.get("type") == NETWORK]:
+    for row in rows_of(member(data, "type"), NETWORK).tolist():
         one = data[row]
         if isinstance(one.get("id"), (int, str)):
             if one.get("status") == NETWORK_START:
@@ -209,7 +212,7 @@ def _join(first: int, last: int, begin: Array, end: Array, data: list[Data], is_
 def _until_the_next(rows: Rows, texts: list[str]) -> Rows:
     """Makes screenshots last until the next one of their window, and leaves out the pictures."""
     latest: dict[Any, int] = {}
-    for row in [row for row, kind in enumerate(rows.type) if kind == SCREENSHOT]:
+    for row in rows_of(rows.type, SCREENSHOT).tolist():
         one = rows.data[row]
         window, picture = one.get("windowID"), one.get("url")
         if isinstance(picture, int) and 0 <= picture < len(texts):
