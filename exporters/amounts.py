@@ -12,7 +12,7 @@ import numpy as np
 
 from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.trees import CALLS, SAMPLES, TIME, Measure, Trees
-from traceferry.model import Array, TraceBuilder
+from traceferry.model import Array, TraceBuilder, distinct
 
 
 class Paths(NamedTuple):
@@ -62,7 +62,7 @@ class Amounts:
 
     def _rows(self, process: int, thread: int) -> Iterator[tuple[int, list[int]]]:
         mine = [one for one in self._trees.series if (one.process, one.thread) == (process, thread)]
-        path = np.unique(np.concatenate([series.node for series in mine]))
+        path = distinct(np.concatenate([series.node for series in mine]))
         table = np.zeros((len(path), len(self.measures)), np.int64)
         for series in mine:
             table[np.searchsorted(path, series.node), self.measures.index(series.measure)] += series.amount

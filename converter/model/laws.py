@@ -287,7 +287,7 @@ def _check_allocations(allocations: Table) -> list[str]:
     allocated, freed = known.take(~is_free), known.take(is_free)
     broken = ["an allocation without a stack"] if np.any(allocations["stack"] < 0) else []
     for table, what in ((allocated, "allocated"), (freed, "freed")):
-        if len(np.unique(table["object"])) != len(table):
+        if len(distinct(table["object"])) != len(table):
             broken.append(f"an object that is {what} twice")
     if broken:
         return broken
@@ -324,7 +324,7 @@ def _check_graph(graph: HeapGraph) -> list[str]:
         "a reference to no object": np.any((references < 0) | (references >= n)),
         "a root that is not an object": np.any(graph.roots["object"] < 0),
         "an object of negative size": np.any(graph.objects["size"] < 0),
-        "an object that is listed twice": len(np.unique(known)) != len(known),
+        "an object that is listed twice": len(distinct(known)) != len(known),
     }
     return [law for law, is_broken in broken.items() if is_broken]
 

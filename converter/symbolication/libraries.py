@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction
+from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction, distinct
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.demangle import Demangler, shown_frames, shown_path
 from traceferry.symbolication.elf import ElfSymbols
@@ -114,7 +114,7 @@ class LibraryFiles:
         if file is None or file.symbols is None or not addresses:
             return [()] * len(addresses)
         found = file.frames_at(np.array([address % ADDRESSES for address in addresses], np.uint64))
-        names = {found.texts[nth] for nth in np.unique(found.name[found.name >= 0]).tolist()}
+        names = {found.texts[nth] for nth in distinct(found.name[found.name >= 0]).tolist()}
         first_lines = file.first_lines(names)
         shown = [found.texts[nth] for nth in found.name.tolist()]
         columns = zip(shown, found.line.tolist(), found.discriminators.tolist(), strict=True)

@@ -24,6 +24,7 @@ from traceferry.model import (
     ThreadData,
     Trace,
     TraceBuilder,
+    distinct,
 )
 from traceferry.timeline._short_calls import CallRanks, ShortCallsSummed, SummedCounts
 
@@ -142,7 +143,7 @@ def _limits_to_try(of_ranks: Array, most: int) -> Array:
     used = np.flatnonzero(of_ranks)
     candidates = np.append(used[used >= first], ALL_RANKS)
     spread = np.linspace(0, len(candidates) - 1, min(N_LIMITS, len(candidates))).astype(np.int64)
-    return np.unique(candidates[spread]).astype(np.uint8)
+    return distinct(candidates[spread]).astype(np.uint8)
 
 
 def _pieces(calls: Table) -> Iterator[tuple[Table, slice]]:

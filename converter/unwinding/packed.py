@@ -11,7 +11,7 @@ import numpy as np
 
 from traceferry.files.answers import Blob, checked
 from traceferry.files.source import Source
-from traceferry.model import Array
+from traceferry.model import Array, distinct
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.elf import named_functions
 from traceferry.symbolication.gsym import writer
@@ -121,7 +121,7 @@ class Used(NamedTuple):
 def packed_symbols(used: Used, big: bool) -> dict[str, Any]:
     """Returns what PackedSymbols takes. big: the byte order."""
     symbols = used.symbols
-    addresses = np.unique(np.concatenate([np.zeros(0, np.uint64), *used.asked]))
+    addresses = distinct(np.concatenate([np.zeros(0, np.uint64), *used.asked]))
     found = used.lookup(addresses) if len(addresses) else look_up_nothing(addresses)
     answers = dict(zip(addresses.tolist(), _answers(found), strict=True))
     functions = functions_of(answers)

@@ -24,7 +24,17 @@ import numpy as np
 
 from traceferry.analysis.totals.branches import BranchTotals, Edges
 from traceferry.files.output import Output
-from traceferry.model import Array, LibraryReader, LinkedFrame, LinkedPlace, Trace, TraceBuilder, rows_by_key, sums
+from traceferry.model import (
+    Array,
+    LibraryReader,
+    LinkedFrame,
+    LinkedPlace,
+    Trace,
+    TraceBuilder,
+    distinct,
+    rows_by_key,
+    sums,
+)
 
 # Bytes of code whose lines are looked up at once.
 AT_ONCE = 1 << 16
@@ -226,7 +236,7 @@ def _add_calls(functions: dict[str, Profile], trace: Trace, lib: int, jumps: Arr
 
 def covered(runs: Array) -> tuple[Array, Array]:
     """Returns (address, how often it ran) of every byte that is in a run; int64, rising."""
-    edges = np.unique(np.concatenate((runs[:, 0], runs[:, 1] + 1)))
+    edges = distinct(np.concatenate((runs[:, 0], runs[:, 1] + 1)))
     if not len(edges):
         return edges, edges
     change = np.zeros(len(edges), np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.analysis.totals.trees import Measure, Trees
-from traceferry.model import Array, Trace, sums
+from traceferry.model import Array, Trace, distinct, sums
 
 Json = dict[str, Any]
 MOST_CODES = 500
@@ -103,7 +103,7 @@ class MachineCode:
         places = np.stack((self.of_frame[rows], address[rows] - self._start[rows]), axis=1)
         places, place = np.unique(places.reshape(-1, 2), axis=0, return_inverse=True)
         amounts = sums.total_by(place.reshape(-1).astype(np.int32), own[rows], len(places))
-        for nth in np.unique(places[:, 0]).tolist():
+        for nth in distinct(places[:, 0]).tolist():
             mine = places[:, 0] == nth
             heats[nth].append(
                 {"measure": measure, "offset": places[mine, 1].tolist(), "amount": amounts[mine].tolist()}

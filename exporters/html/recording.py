@@ -36,7 +36,7 @@ from traceferry.exporters.html.machine_code import MachineCode
 from traceferry.exporters.tracepoints import MOST_TRACEPOINTS, joined_tracepoints
 from traceferry.exporters.tracepoints import TRACEPOINTS as TRACEPOINTS_EVENT
 from traceferry.heap.views import views_of
-from traceferry.model import Array, Trace, TraceBuilder, sums
+from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
 from traceferry.model.categories import KERNEL
 from traceferry.symbolication.short_names import short_names
 from traceferry.timeline.off_cpu import why
@@ -176,7 +176,7 @@ class PageData:
     def code(self, detail: Detail) -> Json:
         """Returns where the machine code of the functions is that a page with that much detail shows."""
         kept = _Kept(self._trees, self._ranked, detail.nodes)
-        funcs = np.unique(self._trees.keys.rows[kept.keys][:, 0])
+        funcs = distinct(self._trees.keys.rows[kept.keys][:, 0])
         return MachineCode(self._trace, self._trees).shown(funcs, self._measures())
 
     @cached_property

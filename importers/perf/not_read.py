@@ -14,6 +14,7 @@ from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.recording import Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
+from traceferry.model import distinct
 
 SWITCHES = {RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE}
 
@@ -65,7 +66,7 @@ def _traces(stream: Stream) -> Iterator[Problem]:
 
 def _why_no_samples(stream: Stream, events: Sequence[Event], samples: Samples) -> Iterator[Problem]:
     """Says why a recording shows nothing, unless it has context switches."""
-    types = set(np.unique(stream.other_type).tolist())
+    types = set(distinct(stream.other_type).tolist())
     if len(samples) or types & SWITCHES:
         return
     if types & {RecordType.STAT, RecordType.STAT_ROUND, RecordType.STAT_CONFIG}:

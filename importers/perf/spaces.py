@@ -34,7 +34,7 @@ from traceferry.importers.perf.regions import (
     resolved_intervals,
 )
 from traceferry.libraries.recorded_files import DELETED
-from traceferry.model import Array, TraceBuilder, rows_by_key
+from traceferry.model import Array, TraceBuilder, distinct, rows_by_key
 from traceferry.symbolication.jit_names import Producer, producer_of
 
 KERNEL_SPACE = 0
@@ -242,7 +242,7 @@ class Memory:
             is_inside = (addresses >= begin) & (addresses < end)
             if is_inside.any():
                 found[is_inside] = self._number_of_memory(mapped.path.removesuffix(DELETED))
-        for number in np.unique(found[found >= 0]).tolist():
+        for number in distinct(found[found >= 0]).tolist():
             n = int((found == number).sum())
             detail = f"{self.names[number].text}: {n} addresses of {program.name or program.pid}"
             of_memory = OF_MEMORY_FILE if MEMORY_FILE in self.names[number].text else None

@@ -20,7 +20,7 @@ from traceferry.importers.perf.layout import AttrType, ReadFormat
 from traceferry.importers.perf.off_cpu import is_off_cpu
 from traceferry.importers.perf.recording import Event as RecordedEvent
 from traceferry.importers.perf.recording import Recording
-from traceferry.model import Array, Event, EventKind, TraceBuilder, index_of
+from traceferry.model import Array, Event, EventKind, TraceBuilder, distinct, index_of
 
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
 CLOCK_EVENTS = (0, 1)
@@ -170,7 +170,7 @@ def _group_amounts(recording: Recording, event: RecordedEvent) -> dict[int, _Amo
     member = np.append(index_of_id[:-1][order], -1)[index_of(ids[order], values.id)]
     amounts, is_scaled, did_run = _differences(recording, event, values)
     found = {}
-    for index in np.unique(member[member >= 0]).tolist():
+    for index in distinct(member[member >= 0]).tolist():
         of = member == index
         weight = np.zeros(len(recording.samples), np.int64)
         np.add.at(weight, values.row[of], amounts[of])

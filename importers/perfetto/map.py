@@ -45,6 +45,7 @@ from traceferry.model import (
     Thread,
     ThreadData,
     TraceBuilder,
+    distinct,
     rows_by_key,
 )
 from traceferry.native.distinct import distinct_with_places
@@ -210,7 +211,7 @@ class _Mapping:
             if 0 <= number < size:
                 is_call_track[number], owner_of[number] = is_call and utid_of[number] >= 0, utid_of[number]
         is_call = is_call_track[slices.track] & (slices.end > slices.ts)
-        marked = {one: titles.get(one, ("", "")) for one in np.unique(slices.track[~is_call]).tolist()}
+        marked = {one: titles.get(one, ("", "")) for one in distinct(slices.track[~is_call]).tolist()}
         self.calls = Calls(self.trace, slices, np.flatnonzero(is_call), self.arguments, self.flows, self.is_ours)
         self.kinds = Kinds(slices, self.arguments, marked, self.is_ours)
         for utid, rows in rows_by_key(owner_of[slices.track]).items():

@@ -18,7 +18,7 @@ import numpy as np
 from traceferry.analysis.compare.amounts import Key
 from traceferry.analysis.compare.factors import limited, weighted_median
 from traceferry.analysis.compare.statistics import CONFIDENCE, Effects, p_of_squares, reach_of, special
-from traceferry.model import Array
+from traceferry.model import Array, distinct
 
 # How probable it is that a function changed, before anything is known: more than is usual, so that it takes six that
 # agree to say of one that it is the one that changed.
@@ -171,7 +171,7 @@ def _votes(effects: Effects, rows: Array) -> tuple[float, Array, Array, Array]:
     places = np.concatenate(
         [np.linspace(low, high, PLACES), (change[exact, None] + PLACES_OF_VOTE * error[exact, None]).ravel()]
     )
-    places = np.unique(places[(places >= low) & (places <= high)])
+    places = distinct(places[(places >= low) & (places <= high)])
     votes = votes_at(places)
     best = places[int(np.argmax(votes.sum(axis=0)))]
     around = best + np.linspace(-10, 10, PLACES_OF_MIDDLE) / np.sqrt(np.square(1 / error).sum())

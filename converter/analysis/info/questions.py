@@ -15,7 +15,7 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure, Trees
 from traceferry.common.errors import UsageError
 from traceferry.common.suggestions import did_you_mean
-from traceferry.model import Array, Trace, TraceBuilder, sums
+from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
 from traceferry.symbolication.short_names import short_names
 
 Json = dict[str, Any]
@@ -65,23 +65,23 @@ class Paths:
     def functions_called(self, text: str) -> set[int]:
         """Returns the functions of a name: whole, or short as `info` shows it, else the one that has it as a part.
         Raises UsageError where there is none, or several."""
-        seen = np.unique(self.func).tolist()
+        seen = distinct(self.func).tolist()
         names = {func: self.trace.func_name(func) for func in seen}
         shorts = dict(zip(names, short_names(list(names.values())), strict=True))
         exact = {func for func in seen if text in (names[func], shorts[func])}
         if exact:
             return exact
         parts = {func for func in seen if text in names[func]}
-        distinct = list(dict.fromkeys(shorts[func] for func in parts))
-        if len(distinct) == 1:
+        found = list(dict.fromkeys(shorts[func] for func in parts))
+        if len(found) == 1:
             return parts
         if not parts:
             raise UsageError(f"{text}: no function is called so{did_you_mean(text, shorts.values())}")
         total = np.bincount(self.func, weights=self.total, minlength=max(seen) + 1)
         largest = sorted(parts, key=lambda func: (-total[func], shorts[func]))
         listed = ", ".join(dict.fromkeys(shorts[func] for func in largest[:MOST_NAMED]))
-        more = f" and {len(distinct) - MOST_NAMED} more" if len(distinct) > MOST_NAMED else ""
-        raise UsageError(f"{text}: {len(distinct)} functions have this in their names: {listed}{more}")
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise UsageError(f"{text}: {len(found)} functions have this in their names: {listed}{more}")
 
 
 def tree(paths: Paths, most: int) -> Json:

@@ -146,7 +146,7 @@ def _places(trace: Trace, stack: Array) -> Array:
     """int64: of each stack one frame that stands for all of the same function, line and code object; where no line is
     known, of the same address."""
     frame = _innermost(trace, stack)
-    used = np.unique(frame[frame >= 0])
+    used = distinct(frame[frame >= 0])
     if not len(used):
         return frame.astype(np.int64)
     columns = [trace.frames[name][used].astype(np.int64) for name in ("func", "line", "source", "code", "address")]

@@ -24,7 +24,7 @@ from traceferry.analysis.totals.own_code import (
     whose_code,
 )
 from traceferry.analysis.totals.trees import Keys, nearest_kept
-from traceferry.model import Array, Trace, TraceBuilder, sums
+from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
 from traceferry.model.categories import KERNEL, RUNTIME, SYSTEM
 from traceferry.native.nodes import NodeTable
 
@@ -116,7 +116,7 @@ class _Paths:
         at = nearest_kept(parent, is_owner | is_first)
         callee = np.where((at >= 0) & ~is_owner[at], self.func[at], -1)
         found = []
-        for one in np.unique(func[self.own > 0]).tolist():
+        for one in distinct(func[self.own > 0]).tolist():
             mine = (func == one) & (self.own > 0)
             amount = sums.total(self.own[mine])
             callees, places = np.unique(callee[mine], return_inverse=True)

@@ -20,7 +20,7 @@ from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order,
 from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
 from traceferry.heap.classes import UNKNOWN_CLASS
-from traceferry.model import Array, Trace
+from traceferry.model import Array, Trace, distinct
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,7 @@ def functions_of(trace: Trace, category: str) -> frozenset[Key]:
     names = [trace.strings[name] for name in trace.categories["name"].tolist()]
     wanted = [nth for nth, name in enumerate(names) if name == category]
     funcs = trace.frames["func"][np.isin(trace.frames["category"], wanted)]
-    return frozenset(_function(trace, func) for func in np.unique(funcs).tolist())
+    return frozenset(_function(trace, func) for func in distinct(funcs).tolist())
 
 
 def _function(trace: Trace, func: int) -> Key:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.model import RUNNABLE, RUNNING, UNKNOWN, Array, Process, Thread, ThreadData, sums
+from traceferry.model import RUNNABLE, RUNNING, UNKNOWN, Array, Process, Thread, ThreadData, distinct, sums
 from traceferry.timeline.off_cpu import ENDED, Durations, durations, off_cpu_event, until_next
 
 # Of how many waits a thread is asked.
@@ -75,7 +75,7 @@ def _longest(process: Process, thread: Thread, data: ThreadData) -> tuple[int, l
     scheduling = data.scheduling
     state, ts, lasts = scheduling["state"], scheduling["ts"], until_next(scheduling, thread.end_ts)
     follows = np.append(False, (state[1:] == RUNNABLE) & (state[:-1] != RUNNING) & (state[:-1] != UNKNOWN))
-    ended = [nth for nth in np.unique(scheduling["reason"]).tolist() if data.trace.strings[nth] in ENDED]
+    ended = [nth for nth in distinct(scheduling["reason"]).tolist() if data.trace.strings[nth] in ENDED]
     is_first = (state != RUNNING) & (state != UNKNOWN) & ~follows & ~np.isin(scheduling["reason"], ended)
     rows = np.flatnonzero(is_first)
     after = np.minimum(rows + 1, len(state) - 1)

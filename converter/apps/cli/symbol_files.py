@@ -19,7 +19,7 @@ from traceferry.files.output import open_output
 from traceferry.files.pack import inputs_of
 from traceferry.files.source import Source
 from traceferry.loading import load_sources
-from traceferry.model import Array, TraceBuilder
+from traceferry.model import Array, TraceBuilder, distinct
 from traceferry.reading import ImportContext
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import SymbolIndex, open_symbols
@@ -249,7 +249,7 @@ def _call(site: CallSite) -> dict[str, Any]:
 
 def _names_of(frames: Frames) -> list[str]:
     """Returns the names of the functions."""
-    return [frames.texts[name] for name in np.unique(frames.name).tolist() if name >= 0]
+    return [frames.texts[name] for name in distinct(frames.name).tolist() if name >= 0]
 
 
 def _outermost(frames: Frames) -> str:

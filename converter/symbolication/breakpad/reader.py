@@ -14,7 +14,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.model import Array, containing_interval
+from traceferry.model import Array, containing_interval, distinct
 from traceferry.symbolication.breakpad._records import Records
 from traceferry.symbolication.build_id import build_id_of_debug_id
 from traceferry.symbolication.interface import Frames, Function, Inline
@@ -245,7 +245,7 @@ class Breakpad:
         function again."""
         functions, publics = self._records.functions["address"], self._records.publics["address"]
         rows = np.flatnonzero(~np.isin(publics, functions))
-        named = np.unique(self._code["address"])
+        named = distinct(self._code["address"])
         following = np.append(named, LAST)[np.searchsorted(named, publics[rows], "right")]
         return _Pieces(publics[rows], following - publics[rows], len(functions) + rows)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.model import Array
+from traceferry.model import Array, distinct
 from traceferry.symbolication.gsym._infos import DAMAGES, IS_OUTSIDE, Lookup
 from traceferry.symbolication.gsym.infos import CallSite, Infos
 from traceferry.symbolication.gsym.layout import HEADER, HEADER_REST, INFO_SIZE, InfoType, Problem
@@ -187,7 +187,7 @@ def find(tables: Tables, addresses: Array) -> Found:
     asked = np.flatnonzero((addresses >= base) & (following > 0))
     following = following[asked]
     # The entries that start together, for each start that is asked for: mostly one.
-    ends = np.unique(following)
+    ends = distinct(following)
     n_entries = ends - np.searchsorted(starts, starts[ends - 1])
     entries = np.repeat(ends - np.cumsum(n_entries), n_entries) + np.arange(n_entries.sum())
     latest = np.repeat(np.append(starts, np.uint64(0))[ends] - np.uint64(1), n_entries)
