@@ -260,7 +260,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"libz.so+0x12@libz.so#System~library {MAIN}": 50},
          "notes": {"names_partly_missing": {"where": "libz.so 0", "detail": "libz.so (1)", "advice": "--debuginfod"}}},
         ["names are missing for 100 % of the samples",
-         "  libz.so (100 %): --debuginfod: traceferry x.data --debuginfod"],
+         "  libz.so (100 %): --debuginfod: traceferry x.data --debuginfod https://debuginfod.elfutils.org"],
     ),
     "a library of a wheel, stripped": (
         {"stacks": {f"liby.so+0x12@liby.so#System~library {MAIN}": 50},

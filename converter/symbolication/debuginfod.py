@@ -21,6 +21,7 @@ from urllib.error import HTTPError
 from traceferry.common.errors import UsageError
 from traceferry.common.report import Report
 from traceferry.symbolication.build_id import build_id_of, is_same_build
+from traceferry.symbolication.public_servers import DEBUGINFOD
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -56,7 +57,7 @@ def servers_of(urls: Sequence[str], environment: Mapping[str, str]) -> list[str]
     if urls and not words:
         raise UsageError(
             "no debuginfod server is named: set DEBUGINFOD_URLS, or write --debuginfod https://SERVER; "
-            "https://debuginfod.elfutils.org asks those of most distributions"
+            f"{DEBUGINFOD} asks those of most distributions"
         )
     for word in words:
         if not word.startswith(SCHEMES):

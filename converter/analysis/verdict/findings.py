@@ -16,6 +16,7 @@ from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime
 from traceferry.common.report import KINDS, Issue, Severity
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
+from traceferry.symbolication.public_servers import DEBUGINFOD
 from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
 
 # Shares of the samples from which on a finding is worth a line.
@@ -291,7 +292,8 @@ def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
     if kind == "names_partly_missing":
         is_general = advice == KINDS[kind].advice
         has_server = not _is_own(case, name) if is_general else "--debuginfod" in advice
-        return case.read_with("--debuginfod" if has_server else "--symbols FILE")
+        # A command that works where DEBUGINFOD_URLS is not set, too.
+        return case.read_with(f"--debuginfod {DEBUGINFOD}" if has_server else "--symbols FILE")
     return case.read_with("--symbols FILE-OR-DIR")
 
 
