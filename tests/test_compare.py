@@ -842,7 +842,7 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "app.xray").write_bytes(fdr("A 500 a").bytes())
     calls_only = str(tmp_path / "app.xray")
     for words, message in {
-        (calls_only,): "1 recordings are given",
+        (calls_only,): "1 recording is given",
         (calls_only, str(tmp_path / "nothing*")): "no file has such a name",
         (calls_only, str(JAVA)): "nothing to compare",
         (calls_only, calls_only, "--rename", "x"): "write OLD=NEW",

@@ -203,6 +203,7 @@ def ended(arguments: argparse.Namespace, counts: Counts, output: str, written: l
         print(shown(f"{name}: {status}: {reason}"), file=sys.stderr)
     if not arguments.quiet:
         reused = f", {counts.reused} of them as before" if counts.reused else ""
-        counted = f"{counts.done} recordings{reused}, {len(reasons)} failed"
+        of_all = "1 recording" if counts.done == 1 else f"{counts.done:,} recordings"
+        counted = f"{of_all}{reused}, {len(reasons)} failed"
         print(shown(f"{counted}; wrote {', '.join(written)}"), file=sys.stderr)
     return FOUND if reasons else DONE

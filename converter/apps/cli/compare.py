@@ -160,9 +160,8 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
     if given and (arguments.base or arguments.new):
         raise UsageError("give two recordings, or --base and --new, not both")
     if given and len(given) != 2:
-        raise UsageError(
-            f"{len(given)} recordings are given; two are compared; for several runs: --base A... --new B..."
-        )
+        are_given = "1 recording is given" if len(given) == 1 else f"{len(given)} recordings are given"
+        raise UsageError(f"{are_given}; two are compared; for several runs: --base A... --new B...")
     if not given and not (arguments.base and arguments.new):
         raise UsageError("give two recordings, or --base and --new")
     if given:
