@@ -683,6 +683,16 @@ def test_a_mapping_inside_another() -> None:
     assert stacks(read(data)) == ["libx.so+0xfff", "new.so+0x0", "new.so+0xfff", "libx.so+0x2000"]
 
 
+def test_text_in_huge_pages() -> None:
+    """The program's code stays that of its file, and the report says so."""
+    data = recorded().mmap2(PID, PID, 0x1F_0000, 0x80_0000, 0x3000, "/bin/app", ts=START)
+    data.mmap2(PID, PID, 0x20_0000, 0x40_0000, 0, "//anon", 7, ts=START + 1)
+    data.mmap2(PID, PID, 0x20_0000, 0x40_0000, 0, "//anon", ts=START + 2)
+    trace = read(data.sample(PID, PID, START + 3, 0x20_0010))
+    assert stack(trace) == "app+0x13010"
+    assert [issue.details for issue in trace.report if issue.kind == "text_copied"] == [("/bin/app",)]
+
+
 def test_mmap_of_old_perfs() -> None:
     data = recorded().mmap(PID, PID, 0x10_0000, 0x1000, 0, "/lib/old.so", ts=0).sample(PID, PID, START, 0x10_0004)
     assert stack(read(data)) == "old.so+0x4"

@@ -271,6 +271,7 @@ KINDS: dict[str, Kind] = {
         "give --symbol-cache a folder or bucket that all workers can write"),
     "symbols_by_offset": Kind("info", "functions of a missing library were looked up by file offset",
         "names are wrong where the linker (lld) maps code at another address: give the library, too"),
+    "text_copied": Kind("info", "code that a program had copied into huge pages was taken for that of its file"),
     "program_unverified": Kind("info",
         "programs that logs are named after were used: logs hold no build id (unverified)",
         "--symbols FILE says that it is the recorded one"),

@@ -17,6 +17,7 @@ from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import cgroup_of, page_sizes, with_levels
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
+from traceferry.importers.perf.copied_text import with_copied_text
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
 from traceferry.importers.perf.layout import BRANCH_CALL_STACK
 from traceferry.importers.perf.map_files import MapFiles
@@ -81,6 +82,9 @@ def _add_recording(
 ) -> None:
     report, where = trace.report, source.name
     _place_timeless(recording)
+    recording.maps, copied = with_copied_text(recording.maps, recording.tasks)
+    for mapped in copied:
+        report.note("text_copied", where=f"{where} {mapped.path} {mapped.pid}", detail=mapped.path)
     pairs = intervals(recording)
     for problem in (*recording.problems, *recording.not_read, *pairs.problems):
         shown = f"{where} {problem.detail}"
