@@ -208,6 +208,23 @@ def collecting() -> Built:
     return Built().thread(markers=one).thread(markers=two)
 
 
+def lasting() -> Built:
+    call = MarkerType("call", "", ())
+    built = Built().thread(markers=table_of(call, ts=[0, 10], dur=[5, 70]))
+    built.thread(markers=table_of(call, ts=[1], dur=[6]) | table_of(MarkerType("read", "", ()), ts=[2], dur=[90]))
+    return built.thread(markers=table_of(MarkerType("instant", "", ()), ts=[3], dur=[0]))
+
+
+def test_intervals() -> None:
+    """Of types that are not grouped, in all threads; what has no duration is not among them."""
+    assert summarize(lasting())["intervals"] == [
+        {"type": "read", "count": 1, "total_ns": 90, "longest_ns": 90},
+        {"type": "call", "count": 3, "total_ns": 81, "longest_ns": 70},
+    ]
+    assert summarize(lasting(), top=1)["intervals"][0]["type"] == "read"
+    assert summarize(collecting())["intervals"] == []
+
+
 def test_markers_by_group() -> None:
     assert summarize(collecting())["markers"] == [
         {
@@ -362,6 +379,7 @@ LINES = {
     ),
     "allocations by site": (allocating, ["150 2 50 1 work < main", "8 2 8 2 unknown"]),
     "markers": (collecting, ["Collection, by generation, why:", "3 41ns 30ns 13ns 13 10 0, full"]),
+    "intervals": (lasting, ["intervals:", "1 90ns 90ns 90ns read", "3 81ns 70ns 27ns call"]),
     "coverage": (covered, ["code coverage: 61.9%, 13 of 21 statements", "0.0% 0 5 A:g ()", "100.0% 2 2 lib"]),
     "heap shots": (with_snapshots, ["500ns 140 3 2 3 2 static, 1 stack", "+100 +1 100 1 List", "-8 -1 0 0 Object"]),
     "sites": (with_snapshots, ["heap shot 2, by allocation site:", "40 2 String work < main"]),

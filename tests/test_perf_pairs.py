@@ -38,6 +38,12 @@ EVENTS: dict[str, tuple[tuple[str, str], ...]] = {
     "irq:softirq_exit": (("unsigned int vec", "I"),),
     "lock:contention_begin": (("void * lock_addr", "Q"), ("unsigned int flags", "I")),
     "lock:contention_end": (("void * lock_addr", "Q"), ("int ret", "i")),
+    "probe_app:work": (("int n", "i"),),
+    "probe_app:work__return": (("u64 arg1", "Q"),),
+    "sdt_db:query__start": (("int n", "i"),),
+    "sdt_db:query__done": (("int n", "i"),),
+    "uprobes:p_app_0x10": (("int n", "i"),),
+    "uprobes:r_app_0x10": (("u64 arg1", "Q"),),
     "my:thing_begin": (("int a", "i"),),
     "my:thing_end": (("int a", "i"),),
 }  # fmt: skip
@@ -169,6 +175,40 @@ def test_a_lock_is_told_twice_where_it_spins_first() -> None:
         ("lock:contention", 16, 4, 8),
     ]
     assert incomplete(trace) == []
+
+
+def test_a_probed_function_that_calls_itself() -> None:
+    """Each call has its own return, the last one first; threads are apart."""
+    name = "probe_app:work"
+    recorded = Recorded().at(10, name, n=2).at(12, name, n=1).at(13, name, B, n=7).at(14, name, n=0)
+    recorded.at(15, f"{name}__return", arg1=1).at(18, f"{name}__return", arg1=2).at(20, f"{name}__return", B, arg1=3)
+    trace = recorded.at(25, f"{name}__return", arg1=4).read()
+    assert markers(trace) == [(name, 10, 15, 2, 4), (name, 12, 6, 1, 2), (name, 14, 1, 0, 1)]
+    assert markers(trace, B) == [(name, 13, 7, 7, 3)]
+    assert incomplete(trace) == []
+
+
+def test_calls_that_an_exception_left_and_calls_that_go_on() -> None:
+    name = "probe_app:work"
+    recorded = Recorded().at(5, f"{name}__return", arg1=9).at(10, name, n=1).at(12, name, n=2)
+    trace = recorded.at(15, f"{name}__return", arg1=3).at(20, name, n=4).at(22, name, n=5).read()
+    assert markers(trace) == [
+        (f"{name}__return", 5, 0, 9), (name, 10, 0, 1), (name, 12, 3, 2, 3), (f"{name} (no end)", 20, 980, 4),
+        (f"{name} (no end)", 22, 978, 5),
+    ]  # fmt: skip
+    assert incomplete(trace) == [4]
+
+
+PROBES = {
+    "of programs": ("sdt_db:query__start", "sdt_db:query__done", "sdt_db:query", {"n": 6}, (6,)),
+    "without names": ("uprobes:p_app_0x10", "uprobes:r_app_0x10", "uprobes:app_0x10", {"arg1": 6}, (6,)),
+}
+
+
+@pytest.mark.parametrize(("begin", "end", "name", "ended", "more"), PROBES.values(), ids=PROBES)
+def test_other_probes(begin: str, end: str, name: str, ended: dict[str, int], more: tuple[int, ...]) -> None:
+    trace = Recorded().at(10, begin, n=1).at(30, end, **ended).read()
+    assert markers(trace) == [(name, 10, 20, 1, *more)]
 
 
 def test_what_is_not_declared_are_instants() -> None:

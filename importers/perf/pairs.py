@@ -26,7 +26,8 @@ ANYWHERE: Literal["anywhere"] = "anywhere"
 class Pair(NamedTuple):
     """name, begin, end: of tracepoints, where * stands for the same text in all three. within: where a begin and its
     end are; keys: fields of equal value in both; agrees: a field that both have, -1 in an end that does not know it;
-    again: the end's fields that tell what the begin has told; counts: which of several begins before an end."""
+    again: the end's fields that tell what the begin has told; counts: which of several begins before an end; nested: of
+    functions that call themselves, each begin has its own end, the last one first."""
 
     name: str
     begin: str
@@ -35,10 +36,12 @@ class Pair(NamedTuple):
     keys: tuple[str, ...] = ()
     agrees: str = ""
     again: tuple[str, ...] = ()
-    counts: Literal["first", "last"] = "last"
+    counts: Literal["first", "last", "nested"] = "last"
 
 
-# Other tracepoints are instants, whatever their names end with.
+# Other tracepoints are instants, whatever their names end with. Probes: of `perf probe FUNCTION` and
+# `perf probe FUNCTION%return`; of kprobe_events and uprobe_events without a name; and those that programs have
+# (SystemTap's sdt.h), as CPython's, Ruby's, HotSpot's and PostgreSQL's.
 PAIRS = (
     Pair("syscalls:*", "syscalls:sys_enter_*", "syscalls:sys_exit_*", THREAD, again=("__syscall_nr", "nr")),
     Pair("raw_syscalls", "raw_syscalls:sys_enter", "raw_syscalls:sys_exit", THREAD, agrees="id"),
@@ -67,6 +70,12 @@ PAIRS = (
     ),
     Pair("compaction:mm_compaction", "compaction:mm_compaction_begin", "compaction:mm_compaction_end", THREAD),
     Pair("ext4:ext4_sync_file", "ext4:ext4_sync_file_enter", "ext4:ext4_sync_file_exit", THREAD, ("ino",)),
+    Pair("probe*", "probe*", "probe*__return", THREAD, counts="nested"),
+    Pair("kprobes:*", "kprobes:p_*", "kprobes:r_*", THREAD, counts="nested"),
+    Pair("uprobes:*", "uprobes:p_*", "uprobes:r_*", THREAD, counts="nested"),
+    Pair("sdt_*", "sdt_*__entry", "sdt_*__return", THREAD, counts="nested"),
+    Pair("sdt_*", "sdt_*__begin", "sdt_*__end", THREAD, counts="nested"),
+    Pair("sdt_*", "sdt_*__start", "sdt_*__done", THREAD, counts="nested"),
 )  # fmt: skip
 
 # What Intervals.partner says of a sample that no end belongs to: it is as it was recorded; its begin has no end; it is
@@ -174,12 +183,33 @@ def _partners(recording: Recording, pair: Pair, interval: Interval, rows: Array)
         numbers = _column(recording, interval, is_begin, rows, pair.agrees)[order]
         is_pair &= (numbers[1:] == numbers[:-1]) | (numbers[1:] == -1)
     partner = np.full(len(rows), ALONE, np.int32)
+    if pair.counts == "nested":
+        return _nested(rows, order, begins, is_same), 0
     last = np.append(~is_same, True)[: len(order)]
     partner[order[begins & last]] = OPEN
     at = np.flatnonzero(is_pair)
     partner[order[at]] = rows[order[at + 1]]
     partner[order[at + 1]] = TAKEN
     return partner, n_repeated
+
+
+def _nested(rows: Array, order: Array, begins: Array, is_same: Array) -> Array:
+    """Returns the partners where each begin has its own end. Of a begin without one that others with their ends follow
+    the end was lost, as that of a function which an exception left: only those behind them are open. order: by thread
+    and time; begins: of these; is_same: of these, whether the next one is of the same thread."""
+    partner = np.full(len(rows), ALONE, np.int32)
+    opened: list[int] = []
+    last_pair = -1
+    for nth, (place, is_begin) in enumerate(zip(order.tolist(), begins.tolist(), strict=True)):
+        if is_begin:
+            opened.append(place)
+        elif opened:
+            last_pair = opened.pop()
+            partner[last_pair], partner[place] = rows[place], TAKEN
+        if nth == len(is_same) or not is_same[nth]:
+            partner[[one for one in opened if one > last_pair]] = OPEN
+            opened, last_pair = [], -1
+    return partner
 
 
 def _tids(recording: Recording, rows: Array) -> Array:

@@ -100,6 +100,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
         },
         "allocations": _allocations(trace, collected.allocations, top),
         "markers": [_markers(kind, groups, top) for kind, groups in collected.markers.by_type().items()],
+        "intervals": _intervals(collected.markers.lasting(), top),
         "coverage": _coverage(trace, top),
         "scheduling": waits_json(trace, collected.waits, top),
         "branches": branches_json(trace, collected.branches, top),
@@ -305,6 +306,13 @@ def _markers(marker_type: MarkerType, groups: Rows, top: int) -> Json:
             for values, amounts in ranked[:top]
         ],
     }
+
+
+def _intervals(lasting: Rows, top: int) -> list[Json]:
+    """The types of markers that last, by their total time."""
+    found = zip(lasting.keys, lasting.amounts.tolist(), strict=True)
+    ranked = sorted(found, key=lambda one: (-one[1][1], -one[1][0], one[0]))
+    return [{"type": name, **dict(zip(lasting.columns, amounts, strict=True))} for (name,), amounts in ranked[:top]]
 
 
 def _coverage(trace: Trace, top: int) -> Json | None:

@@ -57,6 +57,7 @@ def as_text(
         lines += _heap_snapshots(process["heap_snapshots"], shorts)
     for markers in summary["markers"]:
         lines += _markers(markers)
+    lines += _table("intervals", [_number("count"), *LASTING, _name("type")], summary["intervals"])
     for process in summary["processes"]:
         lines += _counters([counter for counter in process["counters"] if counter["values"]])
     lines += _branches(summary["branches"], shorts)
@@ -342,14 +343,17 @@ def _growth(title: str, rows: list[Json]) -> list[str]:
     return _table(title, columns, rows)
 
 
+LASTING: list[Column] = [
+    _duration("total_ns", "total"),
+    _duration("longest_ns", "longest"),
+    ("average", lambda row: format_duration(row["total_ns"] // row["count"])),
+]
+
+
 def _markers(markers: Json) -> list[str]:
     columns = [_number("count")]
     if any(row["total_ns"] for row in markers["top"]):
-        columns += [
-            _duration("total_ns", "total"),
-            _duration("longest_ns", "longest"),
-            ("average", lambda row: format_duration(row["total_ns"] // row["count"])),
-        ]
+        columns += LASTING
     columns += [_sum(key) for key in markers["top"][0]["sums"]] if markers["top"] else []
     by = ", ".join(key.replace("_", " ") for key in markers["group_by"])
     columns.append((by, lambda row: ", ".join(_group_value(value) for value in row["by"].values())))

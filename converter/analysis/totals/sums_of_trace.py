@@ -150,16 +150,26 @@ def _summed(one: Array, other: Array) -> Array:
 
 
 class MarkerTotals:
-    """Adds up markers by type and by the values of the type's group_by. Types that declare neither that nor a number
-    of bytes are left out: their markers are only counted."""
+    """Adds up markers by type and by the values of the type's group_by. Of types that declare neither that nor a number
+    of bytes those that last are added up by name, others are only counted."""
 
     def __init__(self) -> None:
         self._parts: dict[MarkerType, list[Rows]] = {}
+        self._lasting: list[Rows] = []
 
     def add(self, markers: dict[MarkerType, Table]) -> None:
         for marker_type, table in markers.items():
-            if len(table) and (marker_type.group_by or byte_fields(marker_type)):
+            if not len(table):
+                continue
+            if marker_type.group_by or byte_fields(marker_type):
                 self._parts.setdefault(marker_type, []).append(_groups(marker_type, table))
+            elif table["dur"].any():
+                ns = sums.total(table["dur"]), int(table["dur"].max())
+                self._lasting.append(MARKERS.of([(marker_type.name,)], np.array([[len(table), *ns]], np.int64)))
+
+    def lasting(self) -> Rows:
+        """Returns the columns of MARKERS by the names of types that are not grouped and whose markers last."""
+        return MARKERS.merged(*self._lasting)
 
     def by_type(self) -> dict[MarkerType, Rows]:
         """Returns the groups of each type: the columns of MARKERS, then a sum for each field that counts bytes."""
