@@ -279,6 +279,41 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+AXE = Path(__file__).parent / "clients/node_modules/axe-core/axe.min.js"
+VIOLATIONS = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(" ")}`))"""
+
+
+class Axe:
+    """axe-core in an opened page. Where it is not installed, the test that asks for it is skipped."""
+
+    def __init__(self, page: Any) -> None:
+        if not AXE.exists():
+            pytest.skip("not checked: axe-core is not installed (npm ci --prefix tests/clients)")
+        self._page = page
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+
+    def findings(self) -> list[str]:
+        """Those that are serious or critical, with the markup that they are about."""
+        found: list[str] = self._page.evaluate(VIOLATIONS)
+        return found
+
+
+def reached_by_tab(page: Any, most: int = 60) -> list[tuple[str, str]]:
+    """What the key Tab leads to from the link that skips the head on: (the style of its outline, its name)."""
+    page.focus(".skip")
+    reached = []
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        outline, text = page.evaluate("""(() => { const at = document.activeElement; return [
+            getComputedStyle(at).outlineStyle, at.getAttribute("aria-label") ?? at.textContent.slice(0, 99)]; })()""")
+        reached.append((outline, text))
+    return reached
+
+
 def picture(page: Path, output: Path, fragment: str = "") -> None:
     """Of a page as it opens. fragment: what stands behind its address, as #tab=functions."""
     with browser() as opened:

@@ -18,7 +18,7 @@ from traceferry.model import SAMPLES, Event, Process, Table, Thread, ThreadData,
 from traceferry.timeline.select import select_range
 
 TABS = ["flame", "functions", "memory", "events", "waits", "code", "source", "threads", "report"]
-NO_BREAK = "\u202f"  # between thousands
+NO_BREAK = ","
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import REPO
-from pages import Called, Opened, browser, sampled
+from pages import Axe, Called, Opened, browser, reached_by_tab, sampled
 from test_page import RECORDINGS, saved
 from test_page_events import several
 
-AXE = REPO / "tests/clients/node_modules/axe-core/axe.min.js"
 DEEP = tuple(Called(f"level_{nth}") for nth in range(60))
-VIOLATIONS = """axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(" ")}`))"""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +40,13 @@ def open_page(chromium: Any) -> Iterator[Any]:
     yield opened
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="module")
+def keyed(chromium: Any, pages: dict[str, Path]) -> Iterator[Opened]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 700})
+    yield Opened(context, pages["mono"].as_uri())
+    context.close()
 
 
 # ---------------------------------------------------------------- the graph
@@ -135,20 +137,40 @@ def test_keys_search_help_and_escape(pages: dict[str, Path], open_page: Any) -> 
 @pytest.mark.parametrize("name", ["perf", "mono", "jit"])
 def test_the_keyboard_reaches_everything_and_one_sees_where(name: str, pages: dict[str, Path], open_page: Any) -> None:
     shown = open_page(pages[name])
-    reached = set()
-    for _ in range(60):
-        shown.page.keyboard.press("Tab")
-        outline, text = shown.page.evaluate("""(() => { const at = document.activeElement; return [
-            getComputedStyle(at).outlineStyle, at.getAttribute("aria-label") ?? at.textContent.slice(0, 99)]; })()""")
-        if shown.page.evaluate("document.activeElement === document.body"):
-            break
-        reached.add(text)
-        assert outline != "none", text
+    reached = reached_by_tab(shown.page)
+    assert all(outline != "none" for outline, _ in reached), reached
     controls = shown.page.eval_on_selector_all(
         "header button, nav a, #flame button, #flame select, #flame input, #flame [tabindex]",
         "all => all.filter(one => one.checkVisibility()).map(one => one.getAttribute('aria-label') ?? one.textContent)",
     )
-    assert set(controls) <= reached
+    assert {*controls} <= {text for _, text in reached}
+
+
+@pytest.mark.parametrize(
+    ("tab", "control", "key", "goes_to"),
+    [
+        ("flame", ".costs a", "Enter", None),
+        ("flame", "button:text-is('Fold runtime')", "Enter", None),
+        ("flame", "select[aria-label='Weight']", "ArrowDown", None),
+        ("functions", "tbody button.name", "Enter", ".flame"),
+        ("functions", "select", "ArrowDown", None),
+        ("memory", "select[aria-label='From heap shot']", "ArrowDown", None),
+        ("memory", ".choice button:text-is('Allocated by class')", "Enter", None),
+        ("memory", "button:text-is('Who allocated it')", "Enter", ".flame"),
+    ],
+)
+def test_a_key_leaves_the_focus_where_the_next_one_is_of_use(
+    tab: str, control: str, key: str, goes_to: str | None, keyed: Opened
+) -> None:
+    """On the control itself, which may be another element then, or on what it leads to."""
+    page = keyed.page
+    keyed.go(tab=tab, fold="", find="", measure="", shots="")
+    of_tab = f"#{tab} {control} >> nth=0"
+    page.focus(of_tab)
+    page.keyboard.press(key)
+    keyed.settle()
+    focused = page.query_selector(f"#flame {goes_to}" if goes_to else of_tab)
+    assert page.evaluate("(one) => one === document.activeElement && one.checkVisibility()", focused)
 
 
 # ---------------------------------------------------------------- threads
@@ -211,15 +233,13 @@ def test_a_viewer_that_is_not_reached_is_told_of_soon(pages: dict[str, Path], op
     ("name", "scheme"), [("xray", "light"), ("jit", "dark"), ("events", "light"), ("mono", "dark")]
 )
 def test_no_serious_finding_of_axe(name: str, scheme: str, pages: dict[str, Path], open_page: Any) -> None:
-    if not AXE.exists():
-        pytest.skip("not checked: axe-core is not installed (npm ci --prefix tests/clients)")
     shown = open_page(pages[name], color_scheme=scheme)
-    shown.page.evaluate(AXE.read_text(encoding="utf-8"))
+    axe = Axe(shown.page)
     tabs = shown.page.eval_on_selector_all(".tabs a", "links => links.map(link => link.dataset.tab)")
     assert name != "events" or {"waits", "report"} <= {*tabs}
     for tab in tabs:
         shown.go(tab=tab)
-        assert shown.page.evaluate(VIOLATIONS) == [], tab
+        assert axe.findings() == [], tab
     shown.go(tab="flame")
     shown.page.click(".keys")
-    assert shown.page.evaluate(VIOLATIONS) == []
+    assert axe.findings() == []

@@ -335,6 +335,15 @@ def test_a_node_program_shows_its_own_functions(chromium: Any, tmp_path: Path) -
         (f, frame) => f === func && page.recording.frames.own[frame] === 1))""")
     assert seen & set(short_names(own))
     assert any("frames of" in name for name in shown.names(1))
+    # Bytecode handlers and functions in the interpreter are tiers of one name.
+    labels = shown.page.eval_on_selector_all(
+        ".legend .entry[title]", "all => all.map(one => one.childNodes[1].textContent)"
+    )
+    assert len(labels) == len({*labels}) > 5
+    shown.go(tab="functions")
+    rows = shown.functions().values()
+    assert all(kind.count(",") <= 1 for *_, kind, _ in rows)
+    assert any(kind.endswith(" more") for *_, kind, _ in rows), "a function that was compiled by three compilers"
 
 
 def test_tiers_of_one_family_are_one_entry_of_the_legend(chromium: Any, tmp_path: Path) -> None:
@@ -363,3 +372,9 @@ def test_classes_are_below_the_functions_that_allocate_them(chromium: Any, tmp_p
     shown.go(fold="0")
     deep = len(shown.eval("page.flame.graph.rows"))
     assert any("(wrapper alloc)" in name for row in range(deep) for name in shown.names(row))
+    shown.go(tab="functions")
+    names = [*shown.functions()]
+    assert any(name.startswith("Leak:MakeOrder") for name in names[:10])
+    assert not any("(wrapper alloc)" in name or "__icall_wrapper_mono_gc_alloc" in name for name in names)
+    heads = shown.page.eval_on_selector_all("#functions th", "all => all.map(one => one.textContent)")
+    assert "Place" not in heads, "no place of any is known"

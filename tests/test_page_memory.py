@@ -12,7 +12,7 @@ from test_page import RECORDINGS, saved
 
 from traceferry.analysis.info.summary import summarize
 
-NO_BREAK = "\u202f"
+NO_BREAK = ","
 
 
 @pytest.fixture(scope="module")

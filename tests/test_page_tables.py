@@ -11,7 +11,7 @@ from conftest import one_in
 from pages import Called, Opened, browser, sampled
 from test_page import RECORDINGS, saved
 
-NO_BREAK = "\u202f"
+NO_BREAK = ","
 LONG = "Company.Product.Subsystem.Dictionary<System.String,System.Collections.Generic.List<Order>>:GetOrAddRange"
 # Cells of more than three lines, and words that are broken within, of what is shown.
 UNREADABLE = """[...document.querySelectorAll(".panel:not([hidden]) td")].filter((cell) => {

@@ -14,7 +14,7 @@ from builders.xray import Fdr
 from clients.view import View
 from conftest import REPO
 from jit_recordings import path_of
-from pages import browser, embedded_in
+from pages import Axe, browser, embedded_in, reached_by_tab
 from streams import NS, START
 from test_page import RECORDINGS
 
@@ -101,7 +101,13 @@ def rows_of(page: Any, tab: str) -> list[list[str]]:
     return found
 
 
-def test_instructions_and_their_amounts_come_from_the_server(tmp_path: Path, chromium: Any) -> None:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
+    with View(SAMPLED, "--in", "page", folder=tmp_path_factory.mktemp("served")) as view:
+        yield view
+
+
+def test_instructions_and_their_amounts_come_from_the_server(served: View, chromium: Any) -> None:
     """The amounts are those of the samples that end at each address."""
     trace = traceferry.load(SAMPLED).opened()
     at: Counter[tuple[str, int, int]] = Counter()
@@ -113,21 +119,54 @@ def test_instructions_and_their_amounts_come_from_the_server(tmp_path: Path, chr
                 name, start = trace.strings[int(trace.symbols["name"][symbol])], int(trace.symbols["address"][symbol])
                 at[name, start, int(trace.frames["address"][frame])] += 1
     asked: list[str] = []
-    with View(SAMPLED, "--in", "page", folder=tmp_path) as view:
-        page = chromium.new_context().new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{view.address}#tab=instructions&code=1")
-        page.wait_for_selector("html[data-ready]")
-        rows = rows_of(page, "instructions")
-        name = page.inner_text("#instructions .name")
-        page.context.close()
+    page = chromium.new_context().new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{served.address}#tab=instructions&code=1")
+    page.wait_for_selector("html[data-ready]")
+    rows = rows_of(page, "instructions")
+    name = page.inner_text("#instructions .name")
+    page.context.close()
     assert all(text for _, _, _, text in rows)
     shown = {int(address, 16): int(own) for own, _, address, _ in rows if own}
     # A function that was compiled twice has two codes of one name.
     first = int(rows[0][2], 16)
     assert shown == {address: n for (symbol, start, address), n in at.items() if (symbol, start) == (name, first)}
     assert any(url.endswith("/asm/v1") for url in asked)
-    assert all(url.startswith((view.server, "data:", "blob:")) for url in asked)
+    assert all(url.startswith((served.server, "data:", "blob:")) for url in asked)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_instructions_and_sources_by_keyboard_and_without_findings_of_axe(
+    scheme: str, served: View, chromium: Any
+) -> None:
+    page = chromium.new_context(color_scheme=scheme).new_page()
+    page.goto(f"{served.address}#tab=instructions&code=1")
+    page.wait_for_selector("html[data-ready]")
+    axe = Axe(page)
+    for tab, chooser, table in (
+        ("instructions", "Machine code", "Instructions"), ("source", "Source file", "Source"),
+    ):  # fmt: skip
+        page.evaluate("(tab) => traceferryPage.state.go({ tab })", tab)
+        rows = rows_of(page, tab)
+        titles = page.eval_on_selector_all(f"#{tab} option", "all => all.map(one => one.textContent)")
+        assert titles[1] == {"instructions": "Hot.collatz(long)", "source": "java/util/TimSort.java"}[tab]
+        assert page.query_selector(f"#{tab} tr.hot.centre"), "the warmest row is in sight"
+        assert axe.findings() == [], tab
+        if scheme == "dark":
+            continue
+        reached = reached_by_tab(page)
+        assert all(outline != "none" for outline, _ in reached), reached
+        assert [text for _, text in reached][-3:] == [chooser, "Weight of lines", table]
+        page.focus(f"#{tab} [aria-label='{chooser}']")
+        page.keyboard.press("ArrowDown")
+        page.wait_for_function(
+            "([tab, text]) => { const body = document.querySelector(`#${tab} tbody`);"
+            " return body !== null && body.textContent !== text; }",
+            arg=[tab, "".join("".join(row) for row in rows)],
+        )
+        focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+        assert focused == chooser, "the next key goes on from there"
+    page.context.close()
 
 
 def test_a_served_page_is_made_again_when_the_recording_changes(tmp_path: Path) -> None:

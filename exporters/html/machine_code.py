@@ -71,11 +71,17 @@ class MachineCode:
         for measure, own in self._own.items():
             if measure in measures:
                 self._add_heat(heats, measures[measure], own)
-        names = self._names()
+        names, titles = self._names(), self._titles()
         return {
             "libs": [[trace.strings[i] for i in pair] for pair in self._libs()],
             "codes": [
-                {"name": names[nth], "lib": lib, "start": f"{start:#x}", "heat": heats[nth]}
+                {
+                    "name": names[nth],
+                    "title": titles[nth] or names[nth],
+                    "lib": lib,
+                    "start": f"{start:#x}",
+                    "heat": heats[nth],
+                }
                 for nth, (lib, start) in enumerate(self.codes.tolist())
             ],
             "of_func": self._of_funcs(funcs).tolist(),
@@ -94,6 +100,17 @@ class MachineCode:
             symbol = int(self._symbol[row])
             name = trace.strings[int(trace.symbols["name"][symbol])] if symbol >= 0 else ""
             found[int(self.of_frame[row])] = name or trace.func_name(int(trace.frames["func"][row]))
+        return found
+
+    def _titles(self) -> list[str]:
+        """Returns what a person calls each code: the function that was compiled, with its tier; "" where no frame is of
+        that function itself."""
+        trace, found = self._trace, [""] * len(self.codes)
+        rows = np.flatnonzero((self.of_frame >= 0) & (trace.frames["inline_depth"] == 0))
+        for row in rows[np.unique(self.of_frame[rows], return_index=True)[1]].tolist():
+            name, tier = trace.func_name(int(trace.frames["func"][row])), int(trace.frames["tier"][row])
+            of_tier = trace.strings[int(trace.tiers["name"][tier])] if tier >= 0 else ""
+            found[int(self.of_frame[row])] = f"{name} ({of_tier})" if of_tier not in ("", name) else name
         return found
 
     def _add_heat(self, heats: list[list[Json]], measure: int, own: Array) -> None:

@@ -32,6 +32,17 @@ function button(text, onclick, props = {}) {
   return el("button", { type: "button", text, onclick, ...props });
 }
 
+/** Fills an element anew. The control that had the focus is another element then: it gets the focus, known by its name. */
+function keepingFocus(element, fill) {
+  const nameOf = (control) => `${control.tagName} ${control.getAttribute("aria-label") ?? control.textContent}`;
+  const focused = element.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+  fill();
+  if (focused !== null && !element.contains(document.activeElement)) {
+    const controls = [...element.querySelectorAll("a, button, select, input, [tabindex]")];
+    controls.find((control) => nameOf(control) === focused)?.focus({ preventScroll: true });
+  }
+}
+
 /** For readers of the screen. */
 function announce(text) {
   document.getElementById("live").textContent = text;

@@ -184,10 +184,10 @@ class FlameView {
     if (this.find.value !== values.find) {
       this.find.value = values.find;
     }
-    this.fold.hidden = true;
     const from = measure.timed || values.from !== "time" ? values.from : "roots";
     this.from.querySelector("[data-value=time]").hidden = !measure.timed || recording.durationNs <= 0;
     this.by.hidden = from !== "roots";
+    this.fold.hidden = from === "leaves"; // else #paths tells
     this.inOrder.element.hidden = from !== "time";
     this.tree =
       from === "leaves"
@@ -209,7 +209,7 @@ class FlameView {
     });
     this.#showPath(zoomed);
     this.#showLegend();
-    this.costs.replaceChildren(costsElement(this.merged, measure, this.state));
+    keepingFocus(this.costs, () => this.costs.replaceChildren(costsElement(this.merged, measure, this.state)));
     this.#describe(this.graph.selected >= 0 ? this.graph.selected : zoomed);
   }
 
@@ -311,16 +311,22 @@ class FlameView {
       }
     }
     const sorted = [...found.values()].sort((a, b) => b.self - a.self);
+    const labelOf = ({ names, family }) => (names.size > 1 ? family : [...names][0]) || "Other";
+    const labels = sorted.map(labelOf);
+    // Two families may have a tier of the same name.
+    const label = (nth) =>
+      labels.indexOf(labels[nth]) === labels.lastIndexOf(labels[nth])
+        ? labels[nth]
+        : (sorted[nth].family ?? labels[nth]);
     this.legend.replaceChildren(
-      ...sorted.slice(0, SHOWN_IN_LEGEND).map(({ names, family, color, self }) => {
-        const name = names.size > 1 ? family : [...names][0];
+      ...sorted.slice(0, SHOWN_IN_LEGEND).map(({ names, color, self }, nth) => {
         const swatch = el("span", { class: isOffCpuColor(color) ? "swatch striped" : "swatch" });
         swatch.style.backgroundColor = shade(color, "", isDark());
         return el(
           "span",
           { class: "entry", title: [...names].join(", ") },
           swatch,
-          name || "Other",
+          label(nth),
           el("span", { class: "share", text: self > 0 ? formatShare(self, whole) : "" }),
         );
       }),

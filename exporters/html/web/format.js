@@ -7,7 +7,6 @@ const TIME_UNITS = [
   [1e6, "ms"],
   [1e9, "s"],
 ];
-const THIN_SPACE = "\u202f";
 
 /** Three significant digits. */
 function threeDigits(value) {
@@ -15,8 +14,9 @@ function threeDigits(value) {
   return value.toFixed(magnitude >= 100 || value === 0 ? 0 : magnitude >= 10 ? 1 : 2);
 }
 
+/** Grouped as the verdict and `traceferry info` have it. */
 function formatCount(value) {
-  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, THIN_SPACE);
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
 function formatTime(ns) {
@@ -44,6 +44,14 @@ function formatAmount(value, unit) {
     default:
       return `${formatCount(value)} ${unit}`;
   }
+}
+
+/** A value of a counter: whole ones as counts. */
+function formatFigure(value, unit) {
+  if (unit === "bytes") {
+    return formatBytes(value);
+  }
+  return Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(6)));
 }
 
 function formatShare(part, whole) {

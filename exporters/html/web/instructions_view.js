@@ -7,7 +7,7 @@ function instructionsView(recording, state) {
   const chooser = el(
     "select",
     { "aria-label": "Machine code", onchange: (event) => state.go({ code: event.target.value }) },
-    codes.map((code, nth) => el("option", { value: String(nth), text: code.name, selected: nth === number })),
+    codes.map((code, nth) => el("option", { value: String(nth), text: code.title, selected: nth === number })),
   );
   const wanted = recording.measureAt(state.values.measure);
   const chosen = heat.find(({ measure }) => measure === wanted) ?? heat[0];

@@ -65,6 +65,7 @@ class Page {
 
   render() {
     const { tab } = this;
+    const hadFocus = this.panels.get(this.shown)?.contains(document.activeElement);
     for (const link of this.links) {
       link.href = this.state.hashWith({ tab: link.dataset.tab });
       link.setAttribute("aria-current", link.dataset.tab === tab ? "page" : "false");
@@ -80,6 +81,20 @@ class Page {
       announce(this.tabs.find(([name]) => name === tab)[1]);
     }
     this.shown = tab;
+    if (
+      hadFocus &&
+      (document.activeElement === document.body || document.activeElement.getClientRects().length === 0)
+    ) {
+      this.#focusOn(this.panels.get(tab));
+    }
+  }
+
+  /** What had the focus is gone: the keys go on with what the panel shows. */
+  #focusOn(panel) {
+    const shown = [...panel.querySelectorAll(".flame, .scroll, button, select")];
+    const isContent = (one) => one.matches(".flame, .scroll");
+    const there = shown.filter((one) => one.getClientRects().length > 0);
+    (there.find(isContent) ?? there[0])?.focus({ preventScroll: true });
   }
 
   /** Shows what the state asks for; tables stay as they are while what they show is the same. */
@@ -112,7 +127,7 @@ class Page {
       threads: () => [threadsView(this.recording)],
       report: () => reportView(this.recording),
     }[tab]();
-    panel.replaceChildren(...made.filter((part) => part !== null));
+    keepingFocus(panel, () => panel.replaceChildren(...made.filter((part) => part !== null)));
   }
 
   /** What the functions are of, and the choice of the weight. */

@@ -137,7 +137,7 @@ function shotsOverTime(recording, process, state) {
           el("span", { text: "to" }),
           select("To heap shot", to, (nth) => go(from, nth)),
         ),
-        ...viewsOfShot(recording, to, state),
+        el("span", { class: "row" }, viewsOfShot(recording, to, state)),
       ),
     ),
   ];

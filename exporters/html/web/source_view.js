@@ -121,11 +121,15 @@ function longTable({ label, heads, n, centre, rowOf }) {
   const extend = (direction) => {
     first = direction < 0 ? Math.max(1, first - 2 * LINES_AROUND) : first;
     last = direction > 0 ? Math.min(n, last + 2 * LINES_AROUND) : last;
+    const focused = document.activeElement;
     fill();
+    if (focused.hidden) {
+      scroller.focus({ preventScroll: true });
+    }
   };
   fill();
   requestAnimationFrame(() => body.querySelector(".centre")?.scrollIntoView({ block: "center" }));
-  return el(
+  const scroller = el(
     "div",
     { class: "scroll source", tabindex: "0", role: "region", "aria-label": label },
     earlier,
@@ -145,4 +149,5 @@ function longTable({ label, heads, n, centre, rowOf }) {
     ),
     later,
   );
+  return scroller;
 }

@@ -78,7 +78,10 @@ function functionsIn(recording) {
   if (recording.series.length === 0) {
     return "";
   }
-  const rows = functionRows(withoutClasses(mergedTree(recording, 0, null, null)), recording.addressGroups());
+  const rows = functionRows(
+    withoutClasses(mergedTree(recording, 0, null, null), recording.measures[0]),
+    recording.addressGroups(),
+  );
   const functions = rows.filter(({ func }) => !recording.isClass(func));
   return functions.length > 0 ? formatCount(countOfFunctions(recording, functions)) : "";
 }

@@ -79,6 +79,7 @@ function sortedTable({
     const all = button(`Show all ${formatCount(matching.length)}`, () => {
       most = Infinity;
       fill();
+      scroller.focus({ preventScroll: true });
     });
     foot.replaceChildren(
       matching.length === 0 ? "Nothing matches." : "",
@@ -105,16 +106,17 @@ function sortedTable({
             fill();
           },
         });
+  const scroller = el(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    el("table", {}, el("thead", {}, el("tr", {}, heads)), body),
+  );
   fill();
   return el(
     "section",
     { class: "table" },
     el("div", { class: "table-head" }, el("h2", { text: caption }), filter),
-    el(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-      el("table", {}, el("thead", {}, el("tr", {}, heads)), body),
-    ),
+    scroller,
     foot,
   );
 }

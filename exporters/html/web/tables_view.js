@@ -2,13 +2,14 @@
 
 const CLASS_CATEGORIES = ["Objects", "Roots"];
 
-/** The tree without the classes of objects: what they have is that of the functions that allocated them. The tree as it
- * is where there are no functions. */
-function withoutClasses(paths) {
+/** The tree without the classes of objects, and without the wrappers of allocations that the graph leaves out: what they
+ * have is that of the functions that allocated. The tree as it is where there are no functions. */
+function withoutClasses(paths, measure) {
   const { recording, parent, frame, own } = paths;
+  const leftOut = hidesWrappers(measure) ? [...CLASS_CATEGORIES, "Wrapper"] : CLASS_CATEGORIES;
   const isClass = (node) => {
     const category = frame[node] < 0 ? -1 : recording.frames.category[frame[node]];
-    return category >= 0 && CLASS_CATEGORIES.includes(recording.categories[category].name);
+    return category >= 0 && leftOut.includes(recording.categories[category].name);
   };
   const ofFunctions = own.slice();
   let nFunctions = 0;
@@ -40,7 +41,7 @@ function functionsView(recording, flame, state) {
   const { measureIndex, threads, range } = flame;
   const { name, unit } = recording.measures[measureIndex];
   const groups = recording.addressGroups();
-  const merged = withoutClasses(flame.merged);
+  const merged = withoutClasses(flame.merged, recording.measures[measureIndex]);
   const inGroup = countsOfGroups(groups, merged.byFunction().total);
   const nameOf = (func) =>
     inGroup[func] > 1 && recording.isAddress(func)
@@ -55,7 +56,8 @@ function functionsView(recording, flame, state) {
   const all = functionRows(merged, groups).map((row) => ({ ...row, calls: calls === null ? 0 : calls[row.func] }));
   const isOfClasses = all.length > 0 && all.every(({ func }) => recording.isClass(func));
   const rows = all.filter(({ func }) => isOfClasses || !recording.isClass(func));
-  const kinds = kindsOfFunctions(recording);
+  const kinds = kindsOfFunctions(merged, groups);
+  const placeOf = (func) => recording.placeOf(func) || recording.libOf(func);
   const columns = [
     { ...amountColumn("Self", (row) => row.self, unit, 0), isRare: true },
     shareColumn("Self %", (row) => row.self, merged.whole),
@@ -82,18 +84,29 @@ function functionsView(recording, flame, state) {
           el("span", { class: "clamped" }, ...breakable(shortOf(row.func))),
         ),
     ),
-    { ...textColumn("Kind", (row) => [...(kinds.get(row.func) ?? [])].join(", ")), isNarrow: true },
-    textColumn(
-      "Place",
-      (row) => recording.placeOf(row.func) || recording.libOf(row.func),
-      (row) => {
-        const place = recording.sourceOf(row.func);
-        const text = recording.placeOf(row.func) || recording.libOf(row.func);
-        return place === null
-          ? text
-          : button(text, () => state.go({ tab: "source", source: `${place.source}:${place.line}` }), { class: "link" });
-      },
-    ),
+    {
+      ...textColumn(
+        "Kind",
+        (row) => kinds.get(row.func).join(", "),
+        (row) => firstOf(kinds.get(row.func)),
+      ),
+      isNarrow: true,
+    },
+    rows.some(({ func }) => placeOf(func) !== "")
+      ? {
+          ...textColumn(
+            "Place",
+            (row) => placeOf(row.func),
+            (row) => {
+              const place = recording.sourceOf(row.func);
+              const text = placeOf(row.func);
+              const go = () => state.go({ tab: "source", source: `${place.source}:${place.line}` });
+              return place === null ? text : button(text, go, { class: "link" });
+            },
+          ),
+          isNarrow: true,
+        }
+      : null,
   ].filter((column) => column !== null);
   const sorted = columns.findIndex((column) => column.title === (state.values.sort ?? "Self"));
   return sortedTable({
@@ -130,15 +143,25 @@ function countsOfGroups(groups, total) {
   return counts;
 }
 
-function kindsOfFunctions(recording) {
-  const kinds = new Map();
-  recording.frames.func.forEach((func, frame) => {
-    if (!kinds.has(func)) {
-      kinds.set(func, new Set());
+/** The names of the kinds of code that each function, or group of them, is: the one with the most of its own first. */
+function kindsOfFunctions(paths, groups) {
+  const { recording, frame, own } = paths;
+  const amounts = new Map();
+  own.forEach((amount, node) => {
+    if (paths.total[node] > 0 && frame[node] >= 0) {
+      const func = groups[recording.funcOf(frame[node])];
+      const { name } = recording.kindOf(frame[node]);
+      const ofFunc = amounts.get(func) ?? new Map();
+      amounts.set(func, ofFunc.set(name, (ofFunc.get(name) ?? 0) + amount));
     }
-    kinds.get(func).add(recording.kindOf(frame).name);
   });
-  return kinds;
+  const ranked = (ofFunc) => [...ofFunc].sort(([, a], [, b]) => b - a).map(([name]) => name);
+  return new Map([...amounts].map(([func, ofFunc]) => [func, ranked(ofFunc)]));
+}
+
+/** The first of some names, and how many there are besides. */
+function firstOf(names) {
+  return names.length > 2 ? `${names[0]}, ${names.length - 1} more` : names.join(", ");
 }
 
 // ---------------------------------------------------------------- waits
@@ -231,7 +254,7 @@ function eventsView(recording) {
     const figure = (key) => ({
       title: titled(key),
       value: (row) => row[key],
-      show: (row) => (row.unit === "bytes" ? formatBytes(row[key]) : String(Number(row[key].toPrecision(6)))),
+      show: (row) => formatFigure(row[key], row.unit),
     });
     found.push(
       sortedTable({
@@ -239,7 +262,7 @@ function eventsView(recording) {
         columns: [
           textColumn("Counter", (row) => row.name),
           ...["last", "first", "min", "max"].map(figure),
-          { title: "Values", value: (row) => row.values },
+          { title: "Values", value: (row) => row.values, show: (row) => formatCount(row.values) },
         ],
         rows: counters,
         sortBy: 0,
