@@ -10,12 +10,18 @@ import io
 import random
 import re
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
+import numpy as np
+import plain_gsym
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_gsym import MAX_INLINED
 from recordings import content, names
 
 from traceferry.common.errors import UsageError
@@ -23,8 +29,10 @@ from traceferry.files.source import Source, open_source
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_of
 from traceferry.symbolication.dwarf.functions import functions
+from traceferry.symbolication.function_table import table_of
+from traceferry.symbolication.gsym._writing import Infos
 from traceferry.symbolication.gsym.reader import Gsym
-from traceferry.symbolication.gsym.writer import MAX_INLINED, Written, line_table, sleb, special_lines, uleb, write
+from traceferry.symbolication.gsym.writer import Tables, Written, write
 from traceferry.symbolication.interface import Function, Inline
 
 PROGRAM = shutil.which("llvm-gsymutil-19")
@@ -33,9 +41,9 @@ UUID = bytes(range(20))
 A, B = "/src/a.c", "/src/b.h"
 
 
-def written(*given: Function, base: int = 0, uuid: bytes = UUID, version: int = 1, big: bool = False) -> bytes:
+def written(*functions: Function, base: int = 0, uuid: bytes = UUID, version: int = 1, big: bool = False) -> bytes:
     out = io.BytesIO()
-    report = write(out, given, uuid=uuid, base=base, version=version, big=big)
+    report = write(out, functions, uuid=uuid, base=base, version=version, big=big)
     assert report.n_bytes == len(out.getvalue())
     return out.getvalue()
 
@@ -171,6 +179,17 @@ def test_what_the_format_cannot_hold_is_counted() -> None:
 # ---------------------------------------------------------------- lines
 
 
+def line_table(rows: list[tuple[int, int, int]]) -> str:
+    """The bytes of the line table of a function with rows of the first and the second file."""
+    size = rows[-1][0] + 1
+    lines = [(0x1000 + at, {1: A, 2: B}[file], line) for at, file, line in rows]
+    table = table_of([Function("first", 0, 1, [(0, A, 1)]), Function("f", 0x1000, size, lines)])
+    infos = Infos(table, Tables("<I"), 4, False)
+    (at, _) = infos.write(np.array([1, 0])) if rows[0][1] == 1 else infos.write(np.array([0, 1]))[::-1]
+    (length,) = struct.unpack_from("<I", infos.content(), at + 12)
+    return infos.content()[at + 16 : at + 16 + length].hex()
+
+
 @pytest.mark.parametrize(
     ("changes", "lines"),
     [
@@ -182,7 +201,10 @@ def test_what_the_format_cannot_hold_is_counted() -> None:
     ],
 )
 def test_special_opcodes_reach_most_of_the_changes(changes: list[int], lines: tuple[int, int]) -> None:
-    assert special_lines(changes) == lines
+    numbers = accumulate([1000, *changes])
+    table = line_table([(at, 1, line) for at, line in enumerate(numbers)])
+    assert table.startswith("".join(plain_gsym.sleb(line).hex() for line in lines))
+    assert plain_gsym.special_lines(changes) == lines
 
 
 @pytest.mark.parametrize(
@@ -197,7 +219,7 @@ def test_special_opcodes_reach_most_of_the_changes(changes: list[int], lines: tu
     ids=["one row", "another file", "special opcodes", "far address", "far line"],
 )
 def test_line_tables(rows: list[tuple[int, int, int]], table: str) -> None:
-    assert line_table(0, rows).hex() == table.replace(" ", "")
+    assert line_table(rows) == table.replace(" ", "")
 
 
 def test_rows_begin_with_the_function_and_end_with_it() -> None:
@@ -207,15 +229,73 @@ def test_rows_begin_with_the_function_and_end_with_it() -> None:
     assert function.lines == [(0x1000, "", 0), (0x1002, A, 2), (0x1004, A, 4)]
 
 
-@pytest.mark.parametrize("value", [0, 1, 0x7F, 0x80, 1 << 31, (1 << 64) - 1])
-def test_uleb(value: int) -> None:
-    assert sum((byte & 0x7F) << 7 * n for n, byte in enumerate(uleb(value))) == value
-    assert [byte >> 7 for byte in uleb(value)] == [1] * (len(uleb(value)) - 1) + [0]
+# ---------------------------------------------------------------- against plain Python
 
 
-@pytest.mark.parametrize(("value", "data"), [(0, "00"), (63, "3f"), (64, "c000"), (-64, "40"), (-65, "bf7f")])
-def test_sleb(value: int, data: str) -> None:
-    assert sleb(value).hex() == data
+NUMBERS = st.one_of(st.integers(0, 20), st.integers(0, 0x3000), st.integers((1 << 64) - 0x2000, (1 << 64) - 1))
+SOURCES = st.sampled_from(["", A, B, "plain", "/src/c/d.h", r"C:\x\y.c", "/"])
+LINES = st.one_of(st.integers(0, 40), st.integers(-3, 1 << 33))
+NAMES = st.sampled_from(["f", "g", "zero\0inside", "\udc80", "/src"])
+
+
+@st.composite
+def calls(draw: st.DrawFn, around: tuple[int, int], depth: int = 0) -> Inline:
+    """A call that lies inside of what is around it mostly."""
+    inside = st.integers(max(around[0] - 2, 0), min(around[1] + 2, 1 << 64))
+    ranges = draw(st.lists(st.tuples(inside, inside), max_size=3))
+    within = next((one for one in ranges if one[0] < one[1]), around)
+    n_children = draw(st.integers(0, 2)) if depth < 4 else 0
+    children = tuple(draw(calls(within, depth + 1)) for _ in range(n_children))
+    return Inline(draw(NAMES), tuple(ranges), draw(SOURCES), draw(LINES), children)
+
+
+@st.composite
+def any_functions(draw: st.DrawFn) -> list[Function]:
+    found = []
+    for _ in range(draw(st.integers(0, 4))):
+        start, size = draw(NUMBERS), draw(st.one_of(st.integers(0, 300), st.just((1 << 32) - 1)))
+        near = st.integers(max(start - 2, 0), min(start + min(size, 400) + 3, (1 << 64) - 1))
+        lines = draw(st.lists(st.tuples(near, SOURCES, LINES), max_size=8))
+        lines = sorted(lines) if draw(st.booleans()) else lines
+        inlines = [draw(calls((start, start + size))) for _ in range(draw(st.integers(0, 3)))]
+        found.append(Function(draw(NAMES), start, size, lines, inlines))
+    return found
+
+
+@given(functions=any_functions(), wide=st.booleans(), big=st.booleans())
+def test_infos_are_those_of_plain_python(functions: list[Function], wide: bool, big: bool) -> None:
+    order, offset = "<>"[big], "IQ"[wide]
+    infos = Infos(table_of(functions), Tables(order + offset), 8 if wide else 4, big)
+    places = infos.write(np.arange(len(functions))).tolist()
+    expected = plain_gsym.infos(functions, order, offset)
+    content = infos.content()
+    assert [content[at : at + len(one)] for at, one in zip(places, expected, strict=True)] == expected
+    ends = [at + len(one) for at, one in zip(places, expected, strict=True)]
+    assert [*(end + -end % 4 for end in ends[:-1])] == places[1:]
+    assert len(content) == (ends[-1] if ends else 0)
+
+
+@given(functions=any_functions())
+def test_columns_are_the_functions(functions: list[Function]) -> None:
+    """But for lines, of which there are 32 bits, and ranges that are none."""
+
+    def normal(call: Inline) -> Inline:
+        ranges = tuple(one for one in call.ranges if one[0] < one[1])
+        return Inline(
+            call.name, ranges, call.call_source, call.call_line % (1 << 32), tuple(map(normal, call.children))
+        )
+
+    expected = [
+        Function(
+            f.name,
+            f.start,
+            f.size,
+            [(*row[:2], row[2] % (1 << 32)) for row in f.lines] or (),
+            tuple(map(normal, f.inlines)),
+        )
+        for f in functions
+    ]
+    assert list(table_of(functions).functions()) == expected
 
 
 # ---------------------------------------------------------------- inlined calls

@@ -9,3 +9,10 @@ cdef inline void* resized(void* memory, size_t size) except NULL:
     if memory == NULL:
         raise MemoryError
     return memory
+
+
+cdef inline void* grown(void* held, Py_ssize_t n, size_t size) except NULL:
+    """Returns the memory with room for one more of this size where n are held: it doubles."""
+    if n == 0 or (n >= 16 and n & (n - 1) == 0):
+        return resized(held, max(2 * n, 16) * size)
+    return held

@@ -4,9 +4,9 @@ lines and inlined functions from that."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from heapq import merge
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from traceferry.files.source import Source
 from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.debug_links import MINI_DEBUG_INFO, NO_FILES, LinkedFiles, mini_debug_info
+from traceferry.symbolication.function_table import FunctionTable, table_of
 from traceferry.symbolication.interface import Frames, Function, Symbols, look_up_apart
 from traceferry.symbolication.symbol_table import SymbolTable, symbols_of
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from traceferry.symbolication.gsym.reader import Gsym
 
 GSYM_SECTION = ".gsym"
-# How many functions are named together.
-AT_ONCE = 4096
 
 
 class ElfSymbols:
@@ -117,12 +116,21 @@ class ElfSymbols:
         return "MiniDebugInfo" if has_mini else "the dynamic symbols"
 
     def functions(self) -> Iterator[Function]:
-        from traceferry.symbolication.dwarf.functions import functions
-
         if self.embedded is not None:
             return self.embedded.functions()
-        found = functions(self.binary, self._lost, self.linked)
+        found = self._function_table().functions()
         return found if self._go is None else self._with_those_of_go(self._go, found)
+
+    def function_table(self) -> FunctionTable:
+        """Returns the functions as columns."""
+        if self.embedded is not None or self._go is not None:
+            return table_of(self.functions())
+        return self._function_table()
+
+    def _function_table(self) -> FunctionTable:
+        from traceferry.symbolication.dwarf.functions import function_table
+
+        return function_table(self.binary, self._lost, self.linked)
 
     def _with_those_of_go(self, go: GoLookup, others: Iterator[Function]) -> Iterator[Function]:
         """Yields the functions of Go and what else there is, by address."""
@@ -133,7 +141,7 @@ class ElfSymbols:
 
     def declared_lines(self, names: set[str]) -> dict[str, int]:
         """Returns the lines at which functions of these linkage names are declared."""
-        from traceferry.symbolication.dwarf.functions import debug_info
+        from traceferry.symbolication.dwarf.debug_info import debug_info
 
         info = debug_info(self.binary, self._lost, self.linked) if self.embedded is None else None
         return info.declared_lines(names) if info is not None else {}
@@ -158,11 +166,11 @@ class ElfSymbols:
         return [found.texts[name] if name >= 0 else "" for name in outermost.tolist()]
 
 
-def named_functions(symbols: Symbols) -> Iterator[Function]:
-    """Yields the functions; of several names of one, the one that look-ups in the file itself give."""
-    functions = iter(symbols.functions())
-    while bunch := list(islice(functions, AT_ONCE)):
-        if isinstance(symbols, ElfSymbols):
-            names = symbols.names_at(np.array([function.start for function in bunch], np.uint64))
-            bunch = [one._replace(name=name or one.name) for one, name in zip(bunch, names, strict=True)]
-        yield from bunch
+def named_functions(symbols: Symbols) -> FunctionTable:
+    """Returns the functions; of several names of one, the one that look-ups in the file itself give."""
+    if not isinstance(symbols, ElfSymbols):
+        return table_of(symbols.functions())
+    found = symbols.function_table()
+    starts, which = np.unique(found.start, return_inverse=True)
+    names = np.array([found.texts.number(name) for name in symbols.names_at(starts)], np.int32)[which]
+    return replace(found, name=np.where(names >= 0, names, found.name))

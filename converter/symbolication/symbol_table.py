@@ -144,7 +144,7 @@ class SymbolTable:
         row = self._holder[np.searchsorted(self._bounds, value, "right")]
         begin = np.append(self._start, np.uint64(0))[row]
         is_meant &= (row < 0) | (~np.append(self._is_stub, True)[row] & (value > begin) & (self.sizes_at(begin) == 0))
-        is_meant &= _are_inside(merged(self._binary.code_ranges), value)
+        is_meant &= are_inside(merged(self._binary.code_ranges), value)
         value, name, bind, row = (column[is_meant] for column in (value, name, symbols["st_info"] >> BIND_SHIFT, row))
         is_outer = ~self._are_local(name, row)
         value, name, bind = (column[is_outer] for column in (value, name, bind))
@@ -294,7 +294,7 @@ class SymbolTable:
         )
 
 
-def _are_inside(ranges: Ranges, addresses: Array) -> Array:
+def are_inside(ranges: Ranges, addresses: Array) -> Array:
     """Whether each address (uint64) is in one of merged ranges."""
     begin, end = np.array([(begin, min(end, int(LAST[0]))) for begin, end in ranges], np.uint64).reshape(-1, 2).T
     nth = np.searchsorted(begin, addresses, "right") - 1

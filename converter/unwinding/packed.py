@@ -14,6 +14,7 @@ from traceferry.files.source import Source
 from traceferry.model import Array, distinct
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.elf import named_functions
+from traceferry.symbolication.function_table import FunctionTable, groups_of, joined, table_of
 from traceferry.symbolication.gsym import writer
 from traceferry.symbolication.gsym.reader import Gsym
 from traceferry.symbolication.interface import (
@@ -124,10 +125,9 @@ def packed_symbols(used: Used, big: bool) -> dict[str, Any]:
     addresses = distinct(np.concatenate([np.zeros(0, np.uint64), *used.asked]))
     found = used.lookup(addresses) if len(addresses) else look_up_nothing(addresses)
     answers = dict(zip(addresses.tolist(), _answers(found), strict=True))
-    functions = functions_of(answers)
+    functions = table_of(functions_of(answers))
     if used.whole:
-        known = {(one.start, one.size) for one in functions}
-        functions += [one for one in named_functions(symbols) if (one.start, one.size) not in known]
+        functions = with_others(functions, named_functions(symbols))
     out = io.BytesIO()
     writer.write_fitting(out, functions, uuid=_uuid(symbols.build_id), base=symbols.base, big=big)
     read = Gsym(Source(symbols.name, memoryview(out.getvalue())))
@@ -153,6 +153,13 @@ def _uuid(build_id: str) -> bytes:
         return bytes.fromhex(build_id)
     except ValueError:
         return b""
+
+
+def with_others(functions: FunctionTable, others: FunctionTable) -> FunctionTable:
+    """Returns the functions, and those of others that are of other bytes."""
+    group = groups_of((functions.start, functions.size), (others.start, others.size))
+    is_new = ~np.isin(group[len(functions) :], group[: len(functions)])
+    return joined([functions.with_texts_of(others), others.taken(is_new)])
 
 
 def functions_of(answers: Mapping[int, Answer]) -> list[Function]:

@@ -9,149 +9,18 @@ import numpy as np
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, qsort
+from libc.stdlib cimport free
 from libc.string cimport memchr, memset
 
 from traceferry.native.bytes cimport number
 from traceferry.native.leb128 cimport leb, short_leb
-from traceferry.native.memory cimport resized
-
-# The kinds of entries, as KINDS of units.py numbers them.
-cdef enum:
-    OTHER_KIND
-    SUBPROGRAM
-    INLINED
-    BLOCK
-    TYPE
-    PARTIAL
-    NAMESPACE
-    UNION
-
-# The attributes that are read, as SLOTS of units.py numbers them.
-cdef enum:
-    NOT_READ
-    NAME
-    LINKAGE
-    MIPS_LINKAGE
-    LOW
-    HIGH
-    RANGES
-    SIBLING
-    ORIGIN
-    SPECIFICATION
-    CALL_FILE
-    CALL_LINE
-    LANGUAGE
-    PRODUCER
-    STR_OFFSETS_BASE
-    ADDR_BASE
-    RNGLISTS_BASE
-    SPLIT_NAME
-    STMT_LIST
-    COMP_DIR
-    DECL_LINE
-    DECL_COLUMN
-    CALL_COLUMN
-    DISCRIMINATOR
-    N_SLOTS
-
-# The meanings of values, in the order of SIZES of forms.py.
-cdef enum:
-    NOTHING
-    ADDRESS
-    NUMBER
-    TEXT
-    STR
-    LINE_STR
-    REFERENCE
-    UNIT_REFERENCE
-    STRING_INDEX
-    ADDRESS_INDEX
-    RANGE_INDEX
-    OTHER_MEANING
-    SHARED_REFERENCE
-    SHARED_TEXT
-
-# How many bytes a value has that has no fixed number of them, as SIZE_CODES of forms.py says.
-cdef enum:
-    ULEB = -1
-    SLEB = -2
-    STRING = -3
-    INDIRECT = -4
-    BLOCK_ULEB = -5
-    BLOCK_1 = -6
-    BLOCK_2 = -7
-    BLOCK_4 = -8
-    OF_ADDRESS = -9
-    OF_OFFSET = -10
-    OF_REF_ADDR = -11
-    UNKNOWN = -12
-
-cdef enum:
-    N_FORMS = 0x34
-    IMPLICIT_CONST = 0x21
-    MAX_INLINED = 128
-    MAX_ORIGINS = 16
-    MAX_CONTEXTS = 64
-    MAX_TEXT = 1 << 16
-    # Codes of abbreviations are found in an array, which is no longer than so many times what they need.
-    SPARSE = 4
-    # How much of everything is done for each byte of the sections.
-    EFFORT = 8
-    # DW_UT_*
-    UT_COMPILE = 1
-    UT_TYPE = 2
-    UT_PARTIAL = 3
+from traceferry.native.memory cimport grown, resized
+from traceferry.symbolication._ranges cimport Range
 
 cdef uint64_t MAX_SIZE = <uint64_t>1 << 32
-
-# How a name was found.
 cdef enum:
-    NO_NAME
-    IN_INFO
-    IN_STR
-    IN_LINE_STR
-    ELSEWHERE
-    LAMBDA
-    QUALIFIED
-
-# What is known of a unit.
-cdef enum:
-    READABLE
-    WITHOUT_CODE
-    UNUSUAL
-
-
-cdef struct Attribute:
-    uint8_t slot
-    uint8_t meaning
-    uint8_t is_constant
-    int32_t size
-    int64_t constant
-
-
-cdef struct Shape:
-    uint8_t kind
-    uint8_t has_children
-    uint8_t has_code
-    uint8_t has_sibling
-    int32_t first
-    int32_t end
-    # Of all attributes together; -1: it differs.
-    int64_t size
-
-
-cdef struct Value:
-    uint64_t value
-    uint8_t meaning
-
-
-cdef struct Piece:
-    uint64_t begin
-    uint64_t end
-    uint64_t entry
-    # Where its first child is, 0 without any.
-    uint64_t children
+    # Of units that are kept.
+    MAX_TREES = 64
 
 
 cdef struct Call:
@@ -165,45 +34,9 @@ cdef struct Call:
     int32_t depth
 
 
-cdef struct Node:
-    uint64_t offset
-    # The row of the entry directly above, -1 where that is of another kind.
-    int32_t parent
-    uint8_t kind
-
-
-cdef struct Range:
-    uint64_t begin
-    uint64_t end
-
-
-cdef struct Header:
-    uint64_t offset
-    uint64_t end
-    uint64_t at
-    uint64_t abbrev
-    uint8_t version
-    uint8_t kind
-    uint8_t address_size
-    uint8_t offset_size
-
-
-cdef int by_begin(const void* one, const void* other) noexcept nogil:
-    cdef const Range* a = <const Range*>one
-    cdef const Range* b = <const Range*>other
-    if a.begin != b.begin:
-        return -1 if a.begin < b.begin else 1
-    return 0 if a.end == b.end else -1 if a.end < b.end else 1
-
-
 @cython.final
 cdef class Forms:
     """The sizes and meanings of forms, by their codes; and the numbers of attributes and kinds of entries."""
-
-    cdef int32_t[N_FORMS] sizes
-    cdef uint8_t[N_FORMS] meanings
-    cdef dict slots
-    cdef dict kinds
 
     def __init__(self, forms, slots, kinds):
         """forms: {code: (size, number of the meaning)}; slots: {DW_AT: number}; kinds: {DW_TAG: number}."""
@@ -232,105 +65,15 @@ cdef int form_row(uint64_t form) noexcept nogil:
 cdef class Table:
     """The abbreviations of a unit, by code."""
 
-    cdef Attribute* attributes
-    cdef Shape* shapes
-    cdef int32_t* index
-    cdef Py_ssize_t n_index
-    cdef Py_ssize_t n_attributes
-    cdef Py_ssize_t n_shapes
-
     def __dealloc__(self):
         free(self.attributes)
         free(self.shapes)
         free(self.index)
 
-    cdef inline const Shape* of(self, uint64_t code) noexcept nogil:
-        """Returns NULL for a code that is not declared."""
-        if code >= <uint64_t>self.n_index or self.index[code] < 0:
-            return NULL
-        return &self.shapes[self.index[code]]
-
-
-@cython.final
-cdef class Ranges:
-    """Ranges of addresses that become more."""
-
-    cdef Range* held
-    cdef Py_ssize_t n
-    cdef Py_ssize_t n_room
-
-    def __dealloc__(self):
-        free(self.held)
-
-    cdef inline int add(self, uint64_t begin, uint64_t end) except -1:
-        if self.n == self.n_room:
-            self.n_room = 2 * self.n_room + 16
-            self.held = <Range*>resized(self.held, self.n_room * sizeof(Range))
-        self.held[self.n].begin, self.held[self.n].end = begin, end
-        self.n += 1
-        return 0
-
-    cdef void merge_from(self, Py_ssize_t first) noexcept nogil:
-        """Sorts those from `first` on; what touches becomes one; empty ones go."""
-        cdef Py_ssize_t nth
-        cdef Py_ssize_t last = first - 1
-        if self.n - first > 1:
-            qsort(&self.held[first], self.n - first, sizeof(Range), by_begin)
-        for nth in range(first, self.n):
-            if self.held[nth].begin >= self.held[nth].end:
-                continue
-            if last >= first and self.held[nth].begin <= self.held[last].end:
-                if self.held[nth].end > self.held[last].end:
-                    self.held[last].end = self.held[nth].end
-            else:
-                last += 1
-                self.held[last] = self.held[nth]
-        self.n = last + 1
-
 
 @cython.final
 cdef class Entries:
     """The units of one .debug_info. All but `info` and `abbrev` may be empty. big: the order of bytes."""
-
-    cdef const uint8_t[::1] info_view
-    cdef const uint8_t[::1] abbrev_view
-    cdef const uint8_t[::1] ranges_view
-    cdef const uint8_t[::1] rnglists_view
-    cdef const uint8_t[::1] addr_view
-    cdef const uint8_t[::1] str_offsets_view
-    cdef const uint8_t[::1] str_view
-    cdef const uint8_t[::1] line_str_view
-    cdef const uint8_t* info
-    cdef uint64_t n_info
-    cdef bint big
-    cdef Forms forms
-    cdef dict tables
-    # By unit, which entries hold others.
-    cdef dict trees
-    # By unit and entry, the numbers of the lambdas in it.
-    cdef dict lambdas
-    cdef Header* headers
-    cdef Py_ssize_t n_units
-    # What may still be done.
-    cdef int64_t left
-    cdef int64_t allowed
-    # Of each unit: READABLE...; offset and end of each.
-    cdef readonly object states
-    # (unit, begin, end) of each range of the units' code.
-    cdef readonly object code
-    # The unit that is read, and what its first entry says.
-    cdef Py_ssize_t unit
-    cdef Header header
-    cdef Table table
-    cdef uint64_t low
-    cdef uint64_t str_offsets_base
-    cdef uint64_t addr_base
-    cdef uint64_t rnglists_base
-    cdef uint64_t language
-    cdef bint skips
-    cdef bint is_split
-    # Attributes of an entry.
-    cdef Value[N_SLOTS] values
 
     def __init__(self, sections, forms, bint big):
         """sections: info, abbrev, ranges, rnglists, addr, str_offsets, str, line_str."""
@@ -405,7 +148,7 @@ cdef class Entries:
         return self.headers[nth].offset
 
     def root(self, Py_ssize_t nth):
-        """Returns what the first entry of a unit says: (DW_AT_language, 0 if it does not; DW_AT_stmt_list, -1; kind and
+        """Returns what the first entry of a unit says: (DW_AT_language, 0 if it does not; DW_AT_stmt_list, None; kind and
         value, as `names` has them, of DW_AT_comp_dir; whether GCC compiled it, from C or C++); None where it cannot be
         read."""
         cdef uint64_t code
@@ -421,7 +164,9 @@ cdef class Entries:
         shape = self.table.of(code)
         if shape == NULL or self.attributes(shape, at) < 0:
             return None
-        lines = self.values[STMT_LIST].value if self.values[STMT_LIST].meaning == NUMBER else -1
+        lines = None
+        if self.values[STMT_LIST].meaning == NUMBER:
+            lines = self.values[STMT_LIST].value
         kind = self.text(&self.values[COMP_DIR], &place)
         return None if kind == ELSEWHERE else (self.language, lines, kind, place, self.skips)
 
@@ -618,21 +363,6 @@ cdef class Entries:
 
     # ------------------------------------------------ attributes
 
-    cdef inline bint has(self, uint64_t at, uint64_t size) noexcept nogil:
-        return at <= self.n_info and self.n_info - at >= size
-
-    cdef inline uint64_t u(self, uint64_t at, uint64_t size) noexcept nogil:
-        return number(self.info_view, at, size, self.big)
-
-    cdef inline bint spend(self, int64_t amount) noexcept nogil:
-        self.left -= amount
-        return self.left >= 0
-
-    cdef inline (uint64_t, int64_t) leb(self, int64_t at, bint signed) noexcept nogil:
-        if at + 8 <= <int64_t>self.n_info:
-            return short_leb(self.info_view, at, self.n_info, signed)
-        return leb(self.info_view, at, self.n_info, signed)
-
     cdef int64_t after(self, int32_t size, int64_t at) noexcept nogil:
         """Returns the place behind a value that has no fixed size; -1 where it ends beyond the section."""
         cdef uint64_t length
@@ -734,6 +464,8 @@ cdef class Entries:
                 return False
             if values[HIGH].meaning == NUMBER:
                 high = low + values[HIGH].value
+                if high < low:
+                    return False
             elif not self.address(&values[HIGH], &high):
                 return False
             ranges.add(low, high)
@@ -749,9 +481,6 @@ cdef class Entries:
         elif values[RANGES].meaning != NUMBER:
             return values[RANGES].meaning == NOTHING
         return self.range_list(ranges, at) if self.header.version < 5 else self.rnglist(ranges, at)
-
-    cdef inline bint in_lists(self, uint64_t at, uint64_t size) noexcept nogil:
-        return at <= <uint64_t>self.rnglists_view.shape[0] and <uint64_t>self.rnglists_view.shape[0] - at >= size
 
     cdef bint range_list(self, Ranges ranges, uint64_t at) except -1:
         cdef uint64_t size = self.header.address_size
@@ -771,11 +500,14 @@ cdef class Entries:
             if begin == largest:
                 base = end
             else:
+                if base + begin < base or base + end < base:
+                    return False
                 ranges.add(base + begin, base + end)
 
     cdef bint rnglist(self, Ranges ranges, uint64_t at) except -1:
         """Adds the ranges of a list of .debug_rnglists (DWARF 5, section 7.25)."""
         cdef uint64_t base = self.low
+        cdef uint64_t low
         cdef uint64_t[2] numbers
         cdef uint8_t kind
         cdef int nth, n
@@ -813,11 +545,15 @@ cdef class Entries:
                         return False
             if n == 1:
                 base = numbers[0]
-            elif kind == 4:
-                ranges.add(base + numbers[0], base + numbers[1])
-            elif operands[1] == c'u':
-                ranges.add(numbers[0], numbers[0] + numbers[1])
             else:
+                if kind == 4:
+                    numbers[0], numbers[1], low = base + numbers[0], base + numbers[1], base
+                elif operands[1] == c'u':
+                    numbers[1], low = numbers[0] + numbers[1], numbers[0]
+                else:
+                    low = 0
+                if numbers[0] < low or numbers[1] < low:
+                    return False
                 ranges.add(numbers[0], numbers[1])
 
     # ------------------------------------------------ look-ups
@@ -979,6 +715,8 @@ cdef class Entries:
             found = _Tree()
             if not found.read(self):
                 return None
+            if len(self.trees) == MAX_TREES:
+                self.trees.clear()
             self.trees[self.unit] = found
         return found
 
@@ -1147,9 +885,6 @@ cdef frozenset QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x
 @cython.final
 cdef class _Tree:
     """The entries of a unit that are of a kind, by their offsets."""
-
-    cdef Node* nodes
-    cdef Py_ssize_t n
 
     def __dealloc__(self):
         free(self.nodes)
@@ -1551,10 +1286,3 @@ cdef class _Lookup:
                 call = self.calls[call].parent
             entry_of[row] = piece.entry
         return begins, ends, first_of, entries, files, lines, discriminators
-
-
-cdef void* grown(void* held, Py_ssize_t n, size_t size) except NULL:
-    """Returns the memory with room for one more where n are held: it doubles."""
-    if n == 0 or (n >= 16 and n & (n - 1) == 0):
-        return resized(held, max(2 * n, 16) * size)
-    return held

@@ -56,26 +56,9 @@ cdef enum:
     IN_LINE_STR
 
 
-cdef struct Row:
-    uint64_t address
-    uint32_t file
-    uint32_t line
-    uint32_t discriminator
-
-
-cdef struct Place:
-    uint64_t at
-    uint64_t folder
-    uint8_t kind
-
-
 @cython.final
 cdef class _Places:
     """Names, of folders or files."""
-
-    cdef Place* held
-    cdef Py_ssize_t n
-    cdef Py_ssize_t n_room
 
     def __dealloc__(self):
         free(self.held)
@@ -93,30 +76,6 @@ cdef class _Places:
 cdef class LineRows:
     """The program at `at` in .debug_line. is_read: whether it could be read; nothing else means anything where it could
     not. version: of the program; n_spent: how many bytes it has."""
-
-    cdef const uint8_t[::1] data
-    cdef Cursor cursor
-    cdef readonly bint is_read
-    cdef readonly int version
-    cdef readonly uint64_t n_spent
-    cdef uint64_t begin
-    cdef uint64_t end
-    cdef int offset_size
-    cdef uint64_t step
-    cdef int64_t line_base
-    cdef uint64_t line_range
-    cdef uint64_t opcode_base
-    cdef uint64_t lengths_at
-    cdef _Places folders
-    cdef _Places files
-    cdef Row* rows
-    cdef int64_t n_rows
-    cdef int64_t n_room
-    # Of each sequence: its first row, the first behind it, the address at which it ends.
-    cdef object sequences
-    cdef int64_t[::1] first_row
-    cdef int64_t[::1] end_row
-    cdef uint64_t[::1] ends
 
     def __init__(self, const uint8_t[::1] data, uint64_t at, bint big):
         self.data = data
@@ -280,26 +239,6 @@ cdef class LineRows:
         return place.kind, place.at, place.folder
 
     # ------------------------------------------------ the program
-
-    cdef inline int add_row(
-        self, int64_t first, uint64_t address, uint64_t file, uint64_t line, uint64_t discriminator
-    ) except -1:
-        cdef Row* last
-        if self.n_rows > first:
-            last = &self.rows[self.n_rows - 1]
-            if address <= last.address:
-                if address == last.address:
-                    last.file, last.line = <uint32_t>min(file, <uint64_t>0xFFFFFFFF), <uint32_t>line
-                    last.discriminator = <uint32_t>discriminator
-                return 0
-        if self.n_rows == self.n_room:
-            self.n_room = 2 * self.n_room + 256
-            self.rows = <Row*>resized(self.rows, self.n_room * sizeof(Row))
-        last = &self.rows[self.n_rows]
-        last.address, last.file, last.line = address, <uint32_t>min(file, <uint64_t>0xFFFFFFFF), <uint32_t>line
-        last.discriminator = <uint32_t>discriminator
-        self.n_rows += 1
-        return 0
 
     cdef bint run(self) except -1:
         cdef Cursor c = self.cursor

@@ -17,9 +17,10 @@ from traceferry.model import Array
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf._entries import Entries, Forms
 from traceferry.symbolication.dwarf._line_rows import LineRows
+from traceferry.symbolication.dwarf.debug_info import QUALIFIED_LANGUAGES, DebugInfo, context_name, lambda_name
 from traceferry.symbolication.dwarf.forms import SIZES, Sections, text_at
-from traceferry.symbolication.dwarf.functions import QUALIFIED_LANGUAGES, DebugInfo, context_name, lambda_name
-from traceferry.symbolication.dwarf.lines import whole_path
+from traceferry.symbolication.dwarf.paths import Paths
+from traceferry.symbolication.function_table import Texts
 from traceferry.symbolication.interface import Frames, line_number
 from traceferry.symbolication.symbol_table import SymbolTable
 
@@ -36,7 +37,7 @@ SLOTS = {
     **{"DW_AT_str_offsets_base": 14, "DW_AT_addr_base": 15, "DW_AT_rnglists_base": 16},
     **{"DW_AT_dwo_name": 17, "DW_AT_GNU_dwo_name": 17, "DW_AT_stmt_list": 18, "DW_AT_comp_dir": 19},
     **{"DW_AT_decl_line": 20, "DW_AT_decl_column": 21, "DW_AT_call_column": 22},
-    **{"DW_AT_GNU_discriminator": 23},
+    **{"DW_AT_GNU_discriminator": 23, "DW_AT_decl_file": 24},
 }
 KINDS = {
     **{"DW_TAG_subprogram": 1, "DW_TAG_inlined_subroutine": 2, "DW_TAG_lexical_block": 3, "DW_TAG_partial_unit": 5},
@@ -73,21 +74,6 @@ class Found(NamedTuple):
     discriminator: Array
     row_source: Array
     row_line: Array
-
-
-class Texts:
-    """Texts by number."""
-
-    def __init__(self) -> None:
-        self.held: list[str] = []
-        self._numbers: dict[str, int] = {"": -1}
-
-    def number(self, text: str) -> int:
-        found = self._numbers.get(text)
-        if found is None:
-            found = self._numbers[text] = len(self.held)
-            self.held.append(text)
-        return found
 
 
 class Spans:
@@ -133,6 +119,7 @@ class BulkLookup:
         names = ("info", "abbrev", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str")
         self._entries = Entries([sections.held[name].bytes for name in names], forms(), sections.order == "big")
         self._texts = Texts()
+        self._paths = Paths(sections)
         self._name_of: dict[tuple[int, int], int] = {}
 
     @cached_property
@@ -200,7 +187,7 @@ class BulkLookup:
         root = self._entries.root(nth)
         if root is None:
             return None
-        language, lines_at, *folder_at, is_of_gcc = root
+        language, lines_at, folder_kind, folder_at, is_of_gcc = root
         is_qualified = language in QUALIFIED_LANGUAGES
         distinct, which = np.unique(entry, return_inverse=True)
         name = self._names(nth, distinct, is_qualified)[which]
@@ -213,7 +200,7 @@ class BulkLookup:
         has_function = end > 0
         # A function without a name is none.
         has_function[has_function] = name[first[1:][has_function] - 1] >= 0
-        lines = _Lines(self._sections, lines_at, self._text_at(*folder_at), self._texts)
+        lines = _Lines(self._sections, lines_at, self._text_at(folder_kind, folder_at), self._texts, self._paths)
         if not lines.is_read:
             return None
         begin_of_rows = np.where(has_function, begin, asked)
@@ -336,13 +323,13 @@ class BulkLookup:
 
 
 class _Lines:
-    """The lines of a unit. at: where its program is, -1 where it has none; folder: of the compiler."""
+    """The lines of a unit. at: where its program is, None where it has none; folder: of the compiler."""
 
-    def __init__(self, sections: Sections, at: int, folder: str, texts: Texts) -> None:
-        self._sections = sections
+    def __init__(self, sections: Sections, at: int | None, folder: str, texts: Texts, paths: Paths) -> None:
+        self._paths = paths
         self._folder = folder
         self._texts = texts
-        self._rows = LineRows(sections.line.bytes, at, sections.order == "big") if at >= 0 else None
+        self._rows = LineRows(sections.line.bytes, at, sections.order == "big") if at is not None else None
         self.is_read = self._rows is None or self._rows.is_read
 
     def rows(self, begins: Array, ends: Array, addresses: Array) -> tuple[Array, Array, Array]:
@@ -360,16 +347,4 @@ class _Lines:
         return np.array(paths, np.int64)[which.reshape(-1)] if len(paths) else np.zeros(0, np.int64)
 
     def _path(self, number: int) -> str:
-        place = self._rows.name(number, False) if self._rows is not None else None
-        if self._rows is None or place is None:
-            return ""
-        kind, at, folder = place
-        of_folder = self._rows.name(folder, True)
-        in_folder = self._text(*of_folder[:2]) if of_folder is not None else ""
-        is_in_folder_0 = self._rows.version >= 5 and folder == 0
-        return shown_path(whole_path("" if is_in_folder_0 else self._folder, in_folder, self._text(kind, at)))
-
-    def _text(self, kind: int, at: int) -> str:
-        if kind:
-            return self._sections.text(("", "debug_str", "debug_line_str")[kind], at)
-        return text_at(self._sections.line, at)[0] if at < len(self._sections.line) else ""
+        return shown_path(self._paths.of(self._rows, number, self._folder)) if self._rows is not None else ""

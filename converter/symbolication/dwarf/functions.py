@@ -3,9 +3,7 @@
 What counts as a function, and what it looks like, follows `llvm-gsymutil --convert` of LLVM 19, but where the tests say
 why not:
 
-- A function begins in a section of code. One of several ranges is a function for each range.
-- It has the rows of its unit's line table; where there are none, the line of its declaration.
-- An inlined call belongs to the function, or call, whose ranges hold its own; lexical blocks are looked through.
+- Of the debug information there are those of `debug_info.py`.
 - Symbols of functions add what the debug information does not have. One of size 0 lasts until the next function, the
   last one of a section until its end.
 - So do those of .gnu_debugdata, where the file has no .symtab.
@@ -14,99 +12,93 @@ why not:
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-from elftools.dwarf.constants import DW_UT_split_type, DW_UT_type
 
 from traceferry.common.errors import FormatError
+from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles, mini_debug_info
-from traceferry.symbolication.demangle import shown_path
-from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
-from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
-from traceferry.symbolication.dwarf.split import SplitUnits
-from traceferry.symbolication.dwarf.units import CONTEXTS, Entry, Lost, Unit, Units
-from traceferry.symbolication.interface import Function, Inline, line_number
-from traceferry.symbolication.ranges import Ranges, holder, merged
+from traceferry.symbolication.dwarf.columns import described_functions
+from traceferry.symbolication.dwarf.debug_info import MAX_SIZE, debug_info
+from traceferry.symbolication.dwarf.units import Lost
+from traceferry.symbolication.function_table import FunctionTable, Texts, groups_of, joined, table_of, without_lines
+from traceferry.symbolication.interface import Function
+from traceferry.symbolication.ranges import Ranges, merged
 from traceferry.symbolication.symbol_table import (
     STT_FUNC,
     TABLES,
     TYPE_BITS,
     SymbolNames,
     SymbolTable,
+    are_inside,
     content_of,
     symbols_of,
 )
 
-MAX_INLINED = 128  # calls inlined into each other
-MAX_ORIGINS = 16  # entries that refer to each other
-MAX_CONTEXTS = 64  # namespaces and classes around a function
-MAX_SIZE = 1 << 32
 SHN_UNDEF = 0
-CALL_OPERATOR = "operator()"
-INLINED = ("DW_TAG_inlined_subroutine",)
-CLASSES = ("DW_TAG_structure_type", "DW_TAG_class_type")
-
-# DW_LANG_* of C, C++ (to 23) and Objective C++ (DWARF 5, section 7.12, and the published list of later codes).
-QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
 
 
 def functions(binary: Binary, lost: Lost = lambda error: None, linked: LinkedFiles = NO_FILES) -> Iterator[Function]:
-    """Yields all functions, by address, the smaller first. Those of the same address and size are all there, in the
+    """Yields what `function_table` returns."""
+    return function_table(binary, lost, linked).functions()
+
+
+def function_table(binary: Binary, lost: Lost = lambda error: None, linked: LinkedFiles = NO_FILES) -> FunctionTable:
+    """Returns all functions, by address, the smaller first. Those of the same address and size are all there, in the
     file's order; but a symbol is not, where the debug information has such a function.
 
     lost: called for what is damaged or missing in the debug information; everything else is there. linked: finds the
     files to which parts of it were moved. Never raises.
     """
+    texts = Texts()
     info, text = debug_info(binary, lost, linked), merged(binary.code_ranges)
-    found = list(info.functions()) if info is not None else []
-    symbols = [*symbol_functions(binary, text), *mini_functions(binary, text, lost), *other_functions(binary)]
-    ranges = {(function.start, function.size) for function in found}
-    found = with_linkage_names(found, symbols)
-    found += (symbol for symbol in symbols if (symbol.start, symbol.size) not in ranges)
-    found.sort(key=lambda function: (function.start, function.size))
-    yield from within_sections(found, binary.code_ranges)
+    found = described_functions(info, texts) if info is not None else table_of((), texts)
+    symbols = joined(
+        [
+            symbol_functions(binary, text, texts),
+            mini_functions(binary, text, texts, lost),
+            table_of(other_functions(binary), texts),
+        ]
+    )
+    group = groups_of((found.start, found.size), (symbols.start, symbols.size))
+    of_found, of_symbols = group[: len(found)], group[len(found) :]
+    found = with_linkage_names(found, of_found, symbols, of_symbols)
+    both = joined([found, symbols.taken(~np.isin(of_symbols, of_found))])
+    both = both.taken(np.lexsort((both.size, both.start)))
+    return within_sections(both, binary.code_ranges)
 
 
 # ---------------------------------------------------------------- the symbol table
 
 
-def symbol_functions(binary: Binary, text: Ranges) -> Iterator[Function]:
-    """Yields functions in the order of .symtab, or of .dynsym where a file has no other."""
-    clear = ~1 if binary.machine == "EM_ARM" else ~0  # the lowest bit says that it is Thumb code
+def symbol_functions(binary: Binary, text: Ranges, texts: Texts) -> FunctionTable:
+    """Returns functions in the order of .symtab, or of .dynsym where a file has no other."""
     table = next((name for name in TABLES if any(section.name == name for section in binary.sections)), "")
     if not table:
-        return
-    symbols, texts = symbols_of(binary, table), SymbolNames(content_of(binary, TABLES[table]))
+        return table_of((), texts)
+    symbols, names = symbols_of(binary, table), SymbolNames(content_of(binary, TABLES[table]))
     is_here = (symbols["st_info"] & TYPE_BITS == STT_FUNC) & (symbols["st_shndx"] != SHN_UNDEF)
     symbols = symbols[is_here & (symbols["st_size"].astype(np.uint64) < MAX_SIZE)]
-    columns = (symbols[field].tolist() for field in ("st_value", "st_size", "st_name"))
-    for value, size, name_at in zip(*columns, strict=True):
-        start = value & clear
-        name = texts.at(name_at) if is_code(text, start) else ""
-        if name:
-            yield Function(name, start, size)
+    # The lowest bit says that it is Thumb code.
+    start = symbols["st_value"].astype(np.uint64) & ~np.uint64(binary.machine == "EM_ARM")
+    is_code = are_inside(text, start)
+    symbols, start = symbols[is_code], start[is_code]
+    name = np.array([texts.number(names.at(at)) for at in symbols["st_name"].tolist()], np.int32)
+    found = without_lines(texts, name, start, symbols["st_size"])
+    return found.taken(name >= 0)
 
 
-def mini_functions(binary: Binary, text: Ranges, lost: Lost) -> Iterator[Function]:
-    """Yields the functions of .gnu_debugdata, which names what .dynsym does not, where a file has no .symtab."""
-    if len(symbols_of(binary, ".symtab")) > 1:
-        return
+def mini_functions(binary: Binary, text: Ranges, texts: Texts, lost: Lost) -> FunctionTable:
+    """Returns the functions of .gnu_debugdata, which names what .dynsym does not, where a file has no .symtab."""
     try:
-        mini = mini_debug_info(binary)
+        mini = mini_debug_info(binary) if len(symbols_of(binary, ".symtab")) <= 1 else None
     except FormatError as error:
         lost(error)
-        return
-    if mini is not None:
-        yield from symbol_functions(mini, text)
-
-
-def is_code(text: Ranges, address: int) -> bool:
-    return holder(text, address, address + 1) is not None
+        mini = None
+    return symbol_functions(mini, text, texts) if mini is not None else table_of((), texts)
 
 
 def other_functions(binary: Binary) -> Iterator[Function]:
@@ -115,320 +107,35 @@ def other_functions(binary: Binary) -> Iterator[Function]:
     yield from (Function(*one) for one in (*table.stubs(), *table.labels()))
 
 
-def within_sections(found: Sequence[Function], sections: Ranges) -> Iterator[Function]:
-    """Yields the functions, which rise by address; one of size 0 that is the last of its section with the size that
+def within_sections(found: FunctionTable, sections: Ranges) -> FunctionTable:
+    """Returns the functions, which rise by address; one of size 0 that is the last of its section with the size that
     reaches to the section's end."""
-    starts = [function.start for function in found]
-    for function in found:
-        if not function.size:
-            following = bisect_right(starts, function.start)
-            end = next((end for begin, end in sections if begin <= function.start < end), 0)
-            if following == len(starts) or starts[following] >= end > function.start:
-                function = function._replace(size=max(end - function.start, 0))
-        yield function
+    size = found.size.copy()
+    for row in np.flatnonzero(size == 0).tolist():
+        start = int(found.start[row])
+        following = int(np.searchsorted(found.start, found.start[row], "right"))
+        end = next((end for begin, end in sections if begin <= start < end), 0)
+        if following == len(found) or int(found.start[following]) >= end > start:
+            size[row] = max(end - start, 0)
+    return replace(found, size=size)
 
 
-def with_linkage_names(found: list[Function], symbols: list[Function]) -> list[Function]:
-    """Yields the functions with their linkage names. Compilers leave out the linkage names of functions that only one
-    file sees; the symbol of the same bytes has it, if it holds the name as mangled names do: with its length in
-    front."""
-    mangled = {(s.start, s.size): s.name for s in symbols if s.name.startswith("_Z")}
-    named = []
-    for function in found:
-        name = mangled.get((function.start, function.size), "")
-        short = function.name.partition("<")[0].rpartition("::")[2]
-        fits = not function.name.startswith("_Z") and f"{len(short)}{short}" in name
-        named.append(function._replace(name=name) if fits else function)
-    return named
-
-
-# ---------------------------------------------------------------- the debug information
-
-
-def context_name(name: str) -> str:
-    """Returns the name of a namespace or class as it stands in front of others."""
-    return f"{{{name[1:-1]}}}" if name[0] == "<" and name[-1] == ">" else name
-
-
-def lambda_name(number: int) -> str:
-    """Returns what stands in front of names in the class of a lambda."""
-    return f"{{lambda#{number}}}"
-
-
-def debug_info(binary: Binary, lost: Lost, linked: LinkedFiles = NO_FILES) -> DebugInfo | None:
-    """Returns None where there is none that can be read."""
-
-    def shared_sections() -> Sections | None:
-        shared = linked.alternative(binary)
-        try:
-            return sections_of(shared, sections.effort) if shared is not None and sections is not None else None
-        except FormatError as error:
-            lost(error)
-            return None
-
-    try:
-        sections = sections_of(binary, open_shared=shared_sections)
-    except FormatError as error:
-        lost(error)
-        return None
-    if sections is None:
-        return None
-    split = SplitUnits(binary, linked, sections, lost)
-    return DebugInfo(sections, merged(binary.code_ranges), split, lost)
-
-
-class Piece(NamedTuple):
-    """One of the ranges of a function. entry: its DW_TAG_subprogram."""
-
-    begin: int
-    end: int
-    entry: Entry
-
-
-class DebugInfo:
-    """The units of a file, and what their entries mean. text: its sections of code, those that adjoin as one."""
-
-    def __init__(self, sections: Sections, text: Ranges, split: SplitUnits, lost: Lost) -> None:
-        self.sections = sections
-        self.text = text
-        self._split = split
-        self._lost = lost
-        self._tables: dict[Unit, LineTable] = {}
-        self._lambdas: dict[tuple[Unit, int], dict[int, int]] = {}
-        self.units_of = Units(sections, lost)
-
-    @cached_property
-    def units(self) -> list[Unit]:
-        return self.units_of.found
-
-    def functions(self) -> Iterator[Function]:
-        """Yields functions in the order of the units and their entries."""
-        for unit in self.units:
-            for piece in self.code_of(unit):
-                function = self.function(piece)
-                if function is not None:
-                    yield function
-
-    def declared_lines(self, names: set[str]) -> dict[str, int]:
-        """Returns the line of the declaration of each of these functions, by linkage name, where there is one. Goes
-        through the units until all are found."""
-        found: dict[str, int] = {}
-        for unit in self.units:
-            if len(found) == len(names):
-                break
-            try:
-                whole = (self._split.unit_of(unit) if unit.split_name else unit) or unit
-                for entry in whole.entries.values():
-                    if entry.tag == "DW_TAG_subprogram" and (name := self.name_of(entry)) in names:
-                        lines = (line_number(origin.number("DW_AT_decl_line")) for origin in self._origins(entry))
-                        line = next(filter(None, lines), 0)
-                        if line:
-                            found.setdefault(name, line)
-            except FormatError as error:
-                self._lost(error)
-        return found
-
-    def code_of(self, unit: Unit) -> Iterator[Piece]:
-        """Yields the pieces of code of the unit's functions: none of a declaration, or of what was not linked in."""
-        if unit.kind in (DW_UT_type, DW_UT_split_type):
-            return
-        try:
-            if unit.split_name:
-                unit = self._split.unit_of(unit) or unit
-        except FormatError as error:
-            self._lost(error)
-            return
-        entries = unit.entries
-        if unit.damage is not None:
-            self._lost(unit.damage)
-        for entry in entries.values():
-            if entry.tag == "DW_TAG_subprogram":
-                try:
-                    ranges = entry.ranges()
-                except FormatError as error:
-                    self._lost(error)
-                    continue
-                for begin, end in ranges:
-                    if begin < end < begin + MAX_SIZE and is_code(self.text, begin):
-                        yield Piece(begin, end, entry)
-
-    def function(self, piece: Piece) -> Function | None:
-        """Yields a function for each piece of code; None without a name."""
-        try:
-            name = self.name_of(piece.entry)
-            if not name:
-                return None
-            self.sections.spend(FUNCTION_EFFORT)
-            lines = self._lines_in(piece.entry, piece.begin, piece.end)
-            calls = self._inlined_in(piece.entry, [(piece.begin, piece.end)], 1)
-        except FormatError as error:
-            self._lost(error)
-            return None
-        return Function(name, piece.begin, piece.end - piece.begin, lines, calls)
-
-    # ------------------------------------------------ lines
-
-    def _lines_in(self, entry: Entry, begin: int, end: int) -> list[tuple[int, str, int]]:
-        """Returns a function's rows; those that say the same as the one before are left out."""
-        table = self._lines_of(entry.unit)
-        lines: list[tuple[int, str, int]] = []
-        for address, file, line in table.rows(begin, end):
-            source = table.file(file)
-            if not lines or lines[-1][1:] != (source, line):
-                lines.append((address, source, line))
-        return lines or self.declared_at(entry, begin)
-
-    def line_at(self, unit: Unit, address: int) -> tuple[str, int]:
-        """Returns (source, line) of an address of a unit; ("", 0) where its lines do not say."""
-        try:
-            table = self._lines_of(unit)
-            for _, file, line in table.rows(address, address + 1):
-                return shown_path(table.file(file)), line_number(line)
-        except FormatError as error:
-            self._lost(error)
-        return "", 0
-
-    def declared_at(self, entry: Entry, begin: int) -> list[tuple[int, str, int]]:
-        line = next((n for e in self._origins(entry) if (n := e.number("DW_AT_decl_line")) is not None), 0)
-        for origin in self._origins(entry):
-            number = origin.number("DW_AT_decl_file")
-            if number is not None:
-                source = self._lines_of(origin.unit).file(number)
-                return [(begin, source, line)] if source and line else []
-        return []
-
-    def _lines_of(self, unit: Unit) -> LineTable:
-        # The lines of a split unit are in the linked file.
-        unit = unit.skeleton or unit
-        if unit not in self._tables:
-            self._tables[unit] = self._read_lines(unit)
-        return self._tables[unit]
-
-    def _read_lines(self, unit: Unit) -> LineTable:
-        try:
-            at = unit.root.number("DW_AT_stmt_list")
-            if at is not None:
-                table = line_table_at(unit.sections, at, unit.root.text("DW_AT_comp_dir"))
-                if table.damage is not None:
-                    self._lost(table.damage)
-                return table
-        except FormatError as error:
-            self._lost(error)
-        return LineTable(self.sections)
-
-    # ------------------------------------------------ inlined calls
-
-    def _inlined_in(self, entry: Entry, within: Ranges, depth: int) -> tuple[Inline, ...]:
-        """Returns the calls inlined directly into the entry whose ranges lie in `within`, which are merged. What is
-        inlined into the rest of a function that GCC split is inlined into the function."""
-        found: list[Inline] = []
-        for call in self._below(entry, INLINED) if depth <= MAX_INLINED else ():
-            ranges = merged(r for r in call.ranges() if holder(within, *r))
-            if ranges and self.is_rest_of(call, entry):
-                found += self._inlined_in(call, ranges, depth + 1)
-            elif ranges:
-                self.sections.spend(FUNCTION_EFFORT)
-                source = self._lines_of(call.unit).file(call.number("DW_AT_call_file"))
-                line = call.number("DW_AT_call_line") or 0
-                children = self._inlined_in(call, ranges, depth + 1)
-                found.append(Inline(self.name_of(call), tuple(ranges), source, line, children))
-        return tuple(found)
-
-    def is_rest_of(self, call: Entry, entry: Entry) -> bool:
-        """Whether a call is the rest of the function itself: GCC splits functions, to inline where they begin
-        (-fpartial-inlining), and may then put both together again, as a call in the line and column that declare the
-        function. Where it calls itself, that is elsewhere: in another line, or in the same one behind its name."""
-        origins, others = list(self._origins(call)), list(self._origins(entry))
-        declaration = next((one for one in origins if one.number("DW_AT_decl_line") is not None), None)
-        if declaration is None or origins[-1] is not others[-1]:
-            return False
-        line = declaration.number("DW_AT_decl_line") or 0
-        declared, called = declaration.number("DW_AT_decl_column"), call.number("DW_AT_call_column")
-        is_same_column = not declared or not called or declared == called
-        return line > 0 and call.number("DW_AT_call_line") == line and is_same_column
-
-    def _below(self, entry: Entry, tags: Sequence[str]) -> Iterator[Entry]:
-        """Yields the entries of these kinds directly below an entry; lexical blocks are looked through."""
-        pending = entry.children[::-1]
-        while pending:
-            self.sections.spend(1)
-            child = pending.pop()
-            if child.tag in tags:
-                yield child
-            elif child.tag == "DW_TAG_lexical_block":
-                pending += child.children[::-1]
-
-    # ------------------------------------------------ names
-
-    def name_of(self, entry: Entry) -> str:
-        """Returns the linkage name; else the name, in C++ with its namespaces and classes in front; "" if there is
-        none."""
-        for origin in self._origins(entry):
-            name = origin.text("DW_AT_MIPS_linkage_name") or origin.text("DW_AT_linkage_name")
-            if name:
-                return name
-        name = next((name for origin in self._origins(entry) if (name := origin.text("DW_AT_name"))), "")
-        is_qualified = entry.unit.root.number("DW_AT_language") in QUALIFIED_LANGUAGES
-        # GCC names what it splits off a function by the symbol.
-        if not name or not is_qualified or name.startswith("_Z"):
-            return name
-        qualified = "::".join([*reversed(list(self._contexts(entry))), name])
-        self.sections.spend(len(qualified))
-        return qualified
-
-    def _contexts(self, entry: Entry) -> Iterator[str]:
-        """Returns the names of what is around the entry, the innermost first; of unnamed ones nothing, but of a lambda
-        its number."""
-        around = self._context(entry)
-        for _ in range(MAX_CONTEXTS):
-            if around is None:
-                return
-            name = next((name for origin in self._origins(around) if (name := origin.text("DW_AT_name"))), "")
-            if name:
-                yield context_name(name)
-            elif number := self._number_of_lambda(around):
-                yield lambda_name(number)
-            around = self._context(around)
-
-    def _number_of_lambda(self, entry: Entry) -> int:
-        """Returns which lambda of the entry around it an unnamed entry is, from 1; 0 if it is none: classes of lambdas
-        have no name, and what can be called."""
-        around, unit = self._context(entry), entry.unit
-        place = unit, around.offset if around is not None else 0
-        if place not in self._lambdas:
-            classes = self._below(around, CLASSES) if around is not None else self._classes_of_file(unit)
-            self._lambdas[place] = {
-                one.offset: number for number, one in enumerate(filter(self._is_lambda, classes), 1)
-            }
-        return self._lambdas[place].get(entry.offset, 0)
-
-    def _classes_of_file(self, unit: Unit) -> Iterator[Entry]:
-        self.sections.spend(len(unit.entries))
-        return (entry for entry in unit.entries.values() if entry.parent is None and entry.tag in CLASSES)
-
-    def _is_lambda(self, entry: Entry) -> bool:
-        self.sections.spend(1 + len(entry.children))
-        return not entry.text("DW_AT_name") and any(
-            child.text("DW_AT_name").startswith(CALL_OPERATOR) for child in entry.children
-        )
-
-    def _context(self, entry: Entry) -> Entry | None:
-        """Returns what is around the declaration, not around the place where it is inlined."""
-        for origin in reversed(list(self._origins(entry))):
-            parent = origin.parent
-            while parent is not None and parent.tag == "DW_TAG_lexical_block":
-                self.sections.spend(1)
-                parent = parent.parent
-            if origin.tag != "DW_TAG_inlined_subroutine" and parent is not None and parent.tag in CONTEXTS:
-                return parent
-        return None
-
-    def _origins(self, entry: Entry) -> Iterator[Entry]:
-        """Yields the entry itself, then what it specifies or instantiates."""
-        origin: Entry | None = entry
-        for _ in range(MAX_ORIGINS):
-            if origin is None:
-                return
-            yield origin
-            is_specified = origin.refers("DW_AT_specification")
-            origin = origin.reference("DW_AT_specification" if is_specified else "DW_AT_abstract_origin")
+def with_linkage_names(found: FunctionTable, group: Array, symbols: FunctionTable, of_symbols: Array) -> FunctionTable:
+    """Returns the functions with their linkage names. Compilers leave out the linkage names of functions that only one
+    file sees; the symbol of the same bytes has it, if it holds the name as mangled names do: with its length in front.
+    group, of_symbols: the same number for the same bytes."""
+    texts = found.texts
+    held = texts.held
+    candidates = np.isin(of_symbols, group)
+    mangled = {
+        number: name
+        for number, name in zip(of_symbols[candidates].tolist(), symbols.name[candidates].tolist(), strict=True)
+        if held[name].startswith("_Z")
+    }
+    named = found.name.copy()
+    for row in np.flatnonzero(np.isin(group, np.array(list(mangled), np.int64))).tolist():
+        name, mangled_name = held[named[row]], mangled[int(group[row])]
+        short = name.partition("<")[0].rpartition("::")[2]
+        if not name.startswith("_Z") and f"{len(short)}{short}" in held[mangled_name]:
+            named[row] = mangled_name
+    return replace(found, name=named)

@@ -20,7 +20,7 @@ from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf.bulk import BulkLookup
-from traceferry.symbolication.dwarf.functions import DebugInfo, Piece, debug_info
+from traceferry.symbolication.dwarf.debug_info import DebugInfo, Piece, debug_info
 from traceferry.symbolication.dwarf.units import Lost, Unit
 from traceferry.symbolication.interface import (
     NOTHING,
