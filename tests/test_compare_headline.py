@@ -83,6 +83,20 @@ def test_a_function_that_differs_in_all_runs_is_told_of_where_the_machine_may_ha
     assert said(base, base[::-1]).startswith("no significant change")
 
 
+def test_a_function_of_one_percent_that_quadrupled() -> None:
+    """One other takes all the rest, as before, on a machine whose runs differ by a tenth: no level of it, within twice
+    and half of as recorded, explains the change."""
+    rng = np.random.default_rng(7)
+
+    def runs(small: float, n: int = 4) -> list[Run]:
+        return [drawn(rng, 14000 * slow, 400 * slow, small * slow, n=1)[0] for slow in rng.normal(1, 0.05, n)]
+
+    assert said(runs(150), runs(640)).startswith("slower: f2 +")
+    assert said(runs(640), runs(150)).startswith("faster: f2 -")
+    assert said(runs(150), runs(330)).startswith(("cannot tell: f2 +", "slower: f2"))
+    assert said(runs(150), runs(150)).startswith("no significant change")
+
+
 def test_a_gate_that_failed() -> None:
     rng = np.random.default_rng(7)
     base, new = drawn(rng, 2000, n=5), drawn(rng, 2600, n=5)

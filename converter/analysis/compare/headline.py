@@ -17,7 +17,7 @@ MOST_NAMED = 3
 NEARLY_ALL = 0.9
 # The part of the whole from which on a difference is worth to be told of.
 NOTICEABLE = 0.01
-# Which table names functions: the first that there is.
+# Which table names functions: the first that has something to tell.
 NAMING = ("self", "total", "allocated_bytes", "calls")
 WORDS = {
     "failed": "a gate failed", "slower": "slower", "faster": "faster", "changed": "changed",
@@ -64,8 +64,7 @@ def _headline(comparison: Comparison, outcomes: Sequence[Outcome]) -> str:
     if verdict == "identical":
         return f"{word}: both sides have the same calls, samples, times and sizes"
     if verdict == "unknown" and min(comparison.n_runs) > 1:
-        table, rows = _first_table(comparison), _may_have_changed(comparison)
-        named = ", ".join(_said(row, table, comparison) for row in rows[:MOST_NAMED]) if table is not None else ""
+        named = ", ".join(_said(row, table, comparison) for table, row in _may_have_changed(comparison)[:MOST_NAMED])
         return f"{word}: {named}; or the machine: --normalise none takes it to be the same"
     if verdict == "unknown":
         sides = "each side" if max(comparison.n_runs) == 1 else "one side"
@@ -98,19 +97,20 @@ def _changed(comparison: Comparison) -> list[str]:
     return [*found, *(f"nearly all of it in {row.shown}" for row in nearly_all)]
 
 
-def _first_table(comparison: Comparison) -> Compared | None:
-    return min(comparison.tables, key=_rank, default=None)
-
-
-def _may_have_changed(comparison: Comparison) -> list[Row]:
-    """Returns the rows of the first table in which all runs of one side have more than all of the other, where too few
-    other functions tell whether the machine did that; the largest differences first."""
-    table, n_base = _first_table(comparison), comparison.n_runs[0]
-    if table is None or min(comparison.n_runs) < 2 or table.whole is None:
+def _may_have_changed(comparison: Comparison) -> list[tuple[Compared, Row]]:
+    """Returns the rows, of the first table that has any, in which all runs of one side have more than all of the other,
+    where too few other functions tell whether the machine did that; the largest differences first."""
+    n_base = comparison.n_runs[0]
+    if min(comparison.n_runs) < 2:
         return []
-    least = NOTICEABLE * max(table.whole)
-    found = [row for row in table.rows if row.is_level_open and abs(row.difference) >= least and _is_apart(row, n_base)]
-    return sorted(found, key=lambda row: (-abs(row.difference), str(row.key)))
+    # What functions have with callees adds up to more than the whole, which is that of what they have themselves.
+    wholes = {table.amounts.unit: max(table.whole) for table in comparison.tables if table.whole is not None}
+    for table in sorted(comparison.tables, key=_rank):
+        least = NOTICEABLE * wholes.get(table.amounts.unit, np.inf)
+        rows = [row for row in table.rows if row.is_level_open and abs(row.difference) >= least]
+        if found := [(table, row) for row in rows if _is_apart(row, n_base)]:
+            return sorted(found, key=lambda one: (-abs(one[1].difference), str(one[1].key)))
+    return []
 
 
 def _is_apart(row: Row, n_base: int) -> bool:

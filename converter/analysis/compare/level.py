@@ -24,7 +24,10 @@ from traceferry.model import Array, distinct
 # agree to say of one that it is the one that changed.
 CHANGED = 0.2
 # The level is looked for up to twice and half of what the median says, and where functions are, up to four times that.
-NEAR, FAR = np.log(2), np.log(4)
+# Where nothing is known of it, it is not farther than twice and half from the median and from "as recorded"; farther
+# away it is so much less likely, before the votes: there most of the time would have to be of functions that changed
+# as the machine did, the other way round.
+NEAR, FAR, FAR_AWAY = np.log(2), np.log(4), 0.01
 # More functions than these do not make the level more exact.
 MOST_VOTES = 1000
 # At so many places the distribution of the level is computed, besides those around the most exact votes.
@@ -46,11 +49,12 @@ MEDIAN_OF_SQUARE = 0.4549
 class Level:
     """Logarithms of new / base. quantiles: float64 [votes + 1, PARTS], of the level by all votes but that of the row,
     in the last row by all; none_right: float64 [votes + 1], how probable it is that all these functions changed, so
-    that nothing is known; places: the row of each function that votes."""
+    that nothing is known; places: the row of each function that votes; widest: the levels that are possible then."""
 
     quantiles: Array
     none_right: Array
     places: dict[Key, int]
+    widest: tuple[float, float] = (-NEAR, NEAR)
 
     @property
     def n_votes(self) -> int:
@@ -96,9 +100,10 @@ def level_of(effects: Effects, keys: Sequence[Key], can_vote: Array) -> Level:
     none_right = np.exp(np.append(against.sum() - against, against.sum()))
     whole = votes.sum(axis=0)
     sums = np.concatenate([whole - votes, whole[None, :]])
-    return Level(
-        _quantiles(sums, before, places), none_right, {keys[row]: nth for nth, row in enumerate(rows.tolist())}
-    )
+    widest = _widest(center)
+    before = np.where((places < widest[0]) | (places > widest[1]), FAR_AWAY, 1.0) * before
+    of_key = {keys[row]: nth for nth, row in enumerate(rows.tolist())}
+    return Level(_quantiles(sums, before, places), none_right, of_key, widest)
 
 
 def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
@@ -110,19 +115,22 @@ def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
     is_above = effects.change[:, None] > of.steps
     sides = [(np.where(of_side, tails, 1 - tails) * weight).sum(axis=1) for of_side in (is_above, ~is_above)]
     p = np.minimum(2 * np.minimum(*sides), 1.0)
-    p = np.where(np.isnan(effects.p), np.nan, of.none_right + (1 - of.none_right) * p)
+    # Where all others changed: at the possible level at which this one changed least.
+    nearest = np.clip(effects.change, *level.widest)[:, None]
+    p_of_none = p_of_squares(effects.distance.squares(nearest), effects.freedom[:, None])[:, 0]
+    p = np.where(np.isnan(effects.p), np.nan, of.none_right * p_of_none + (1 - of.none_right) * p)
     change, reach = effects.change - of.middle, reach_of(effects.freedom) * effects.error
-    up, down = of.high - of.middle, of.middle - of.low
-    # A change from nothing is infinite, and so is what nothing is known of.
+    up = np.minimum(of.high, level.widest[1]) - of.middle
+    down = of.middle - np.maximum(of.low, level.widest[0])
+    # A change from nothing is infinite.
     with np.errstate(invalid="ignore"):
         low, high = change - np.hypot(reach, up), change + np.hypot(reach, down)
-    is_known = np.isfinite(up) & np.isfinite(down)
     return replace(
         effects,
         new=effects.new / np.exp(of.middle),
         change=change,
-        low=np.where(is_known, low, np.nan),
-        high=np.where(is_known, high, np.nan),
+        low=low,
+        high=high,
         p=p,
         is_level_open=np.maximum(up, down) > reach,
     )
@@ -179,6 +187,10 @@ def _votes(effects: Effects, rows: Array) -> tuple[float, Array, Array, Array]:
     order = np.argsort(joined := np.concatenate([places, around]), kind="stable")
     places = joined[order]
     return center, np.concatenate([votes, votes_at(around)], axis=1)[:, order], places, _before(places, change, error)
+
+
+def _widest(center: float) -> tuple[float, float]:
+    return min(0.0, center) - NEAR, max(0.0, center) + NEAR
 
 
 def _before(places: Array, change: Array, error: Array) -> Array:
