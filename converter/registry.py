@@ -146,6 +146,12 @@ def _cpuprofile() -> ImporterModule:
     return cpuprofile
 
 
+def _hermes() -> ImporterModule:
+    from traceferry.importers import hermes
+
+    return hermes
+
+
 def _collapsed() -> ImporterModule:
     from traceferry.importers import collapsed
 
@@ -240,6 +246,10 @@ IMPORTERS = (
     Importer(
         "pprof", "profiles of pprof (profile.proto), as Go's: .pb.gz", (".pb", ".prof", ".pprof"), "cpu.pb.gz",
         _pprof_profile, finds_symbols=True,
+    ),
+    Importer(
+        "hermes", "profiles of Hermes (React Native), and other samples in Chrome's trace format", (".json",),
+        "hermes-profile.json", _hermes,
     ),
     Importer(
         "perfetto", "Perfetto traces, Chrome JSON, systrace, Fuchsia, ART: through trace_processor (see query)",

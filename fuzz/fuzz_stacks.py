@@ -1,4 +1,5 @@
-"""Fuzzes the conversion of stacks with amounts: pprof, speedscope, cpuprofile and collapsed text. Run by `make fuzz`.
+"""Fuzzes the conversion of stacks with amounts: pprof, speedscope, cpuprofile, Hermes and collapsed text. Run by
+`make fuzz`.
 
 The format is the one that detects the bytes, else the one that their checksum chooses. JSON inputs that begin with a
 byte below 4 stand for a small file with other values at some places.
@@ -25,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from builders import stacks
 
-NAMES = ("collapsed", "speedscope", "cpuprofile", "pprof")
+NAMES = ("collapsed", "speedscope", "cpuprofile", "pprof", "hermes")
 VALUES: tuple[Any, ...] = (
     None, -1, 0, 1, 2, 3, 255, 1 << 31, 1 << 63, 10**30, -(10**30), 0.5, -2.5, 1e300, "", "x", True, [], {}, [None],
     [0, 1], "O", "C", "bytes", "seconds", "none", "evented", "sampled", [[0, 1], [1]], {"frame": 1},
@@ -33,7 +34,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def bases() -> list[dict[str, Any]]:
-    return [stacks.speedscope(), stacks.evented(), stacks.cpuprofile(), stacks.old_cpuprofile()]
+    return [stacks.speedscope(), stacks.evented(), stacks.cpuprofile(), stacks.old_cpuprofile(), stacks.hermes()]
 
 
 def changed(data: bytes) -> bytes:
@@ -55,7 +56,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 class _All:
-    """The four importers as one."""
+    """The importers as one."""
 
     def __init__(self) -> None:
         names = [f"traceferry.importers.{name}" for name in NAMES]
@@ -80,7 +81,7 @@ class _All:
 
 def _made_of(source: Source) -> Source:
     data = bytes(source.data)
-    return replace(source, data=memoryview(changed(data))) if data[:1] < b"\x04" and len(data) > 3 else source
+    return replace(source, data=memoryview(changed(data))) if data[:1] < b"\x05" and len(data) > 3 else source
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:

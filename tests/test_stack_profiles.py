@@ -197,6 +197,7 @@ DETECTED: dict[str, tuple[Any, str]] = {
     "speedscope": (stacks.speedscope(), "speedscope"),
     "speedscope without schema": ({"shared": {"frames": []}, "profiles": []}, "speedscope"),
     "cpuprofile": (stacks.cpuprofile(), "cpuprofile"),
+    "hermes": (stacks.hermes(), "hermes"),
     "sampled heap": ({"head": {}, "samples": []}, "cpuprofile"),
     "firefox": ({"threads": [], "meta": {}, "shared": {"frames": []}, "profiles": []}, "firefox"),
     "chrome": ({"traceEvents": [], "nodes": [], "samples": []}, "perfetto"),

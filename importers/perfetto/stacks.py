@@ -20,7 +20,8 @@ from traceferry.symbolication.code_mapping import add_tier
 from traceferry.symbolication.jit_names import Tier
 from traceferry.timeline.stack_profiles import LANGUAGES
 
-UNNAMED = "[unknown]"
+# Of scripts, what is known of is a function.
+UNNAMED, ANONYMOUS = "[unknown]", "(anonymous)"
 KERNEL_MAPPING = ("[kernel.kallsyms]", "/[kernel.kallsyms]", "/kernel", "kernel")
 # Types of frames, and our own mappings of jitted code.
 IN_KERNEL, IN_JIT, INTERPRETED = "kernel", "jit", "interpreted"
@@ -139,7 +140,7 @@ def _symbols(tables: Tables) -> dict[int, list[Function]]:
         answer["line_number"].numbers().tolist(), strict=True,
     )  # fmt: skip
     for number, name, path, line in rows:
-        found[number].append((name or UNNAMED, path, min(max(line, 0), (1 << 31) - 1)))
+        found[number].append((name or (ANONYMOUS if path else UNNAMED), path, min(max(line, 0), (1 << 31) - 1)))
     return found
 
 

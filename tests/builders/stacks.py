@@ -55,6 +55,21 @@ def cpuprofile() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def hermes() -> dict[str, Any]:
+    names = [
+        {"name": f"{what}_name", "ph": "M", "pid": 7, "tid": "9", "args": {"name": f"a {what}"}}
+        for what in ("process", "thread")
+    ]
+    samples = [
+        {"ts": "1000", "pid": 7, "tid": "9", "weight": "1", "sf": 3}, {"ts": 2000.5, "pid": 7, "tid": 8, "sf": "2"}
+    ]  # fmt: skip
+    frames = {
+        "1": {"name": "[root]", "category": "root"}, "2": {"name": "outer(w.js:10:3)", "parent": 1},
+        "3": {"name": "inner(w.js:20:5)", "category": "JavaScript", "parent": "2"},
+    }  # fmt: skip
+    return {"traceEvents": names, "samples": samples, "stackFrames": frames}
+
+
 def old_cpuprofile() -> dict[str, Any]:
     """As Chrome wrote it until version 57."""
     inner = {"id": 3, "functionName": "inner", "url": "w.js", "lineNumber": 5, "hitCount": 1, "children": []}
