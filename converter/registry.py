@@ -10,7 +10,7 @@ from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 from traceferry.files.json_text import is_json, is_page, members_seen
-from traceferry.files.known_files import known_file
+from traceferry.files.known_files import kind_of_unknown, known_file
 from traceferry.files.output import Output
 from traceferry.files.source import Source
 from traceferry.reading import Reading
@@ -371,5 +371,6 @@ def detect(source: Source) -> Importer:
     else:
         by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
         name = by_suffix.name if by_suffix else ""
-        hint = f"; its suffix is that of {name}: to read it as that, --from {name}" if name else ""
+        hint = kind_of_unknown(head, source.path)
+        hint += f"; its suffix is that of {name}: to read it as that, --from {name}" if name else ""
     raise FormatError(f"unrecognised input format{hint} (see: traceferry formats)", 0, path=source.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,11 @@ def test_a_frame_of_the_page_has_the_verdicts_of_its_own_function(tmp_path: Path
 def test_the_page_in_a_browser(written: dict[str, Path], chromium: Any) -> None:
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     shown = Opened(context, written["html"].as_uri())
+    # The verdict is the title, figures are in cards, and sentences below the title.
+    assert re.fullmatch(r"N-N: [a-z ]+", shown.page.inner_text("h1"))
+    assert max(len(text) for text in shown.page.locator(".cards dd").all_inner_texts()) < 40
+    assert shown.page.inner_text(".what")
+    assert " The graph is " in shown.page.inner_text(".facts")
     for mode in ("base", "difference", "new"):
         shown.page.click(f"[data-value={mode}]")
         shown.settle()

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import examples
+from conftest import REPO, examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+import traceferry
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.info.text import as_text
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
@@ -417,3 +418,21 @@ def test_of_many_kinds_of_markers_a_thread_has_the_largest_in_the_text() -> None
     }
     text = as_text(summarize(Built().thread(markers=markers)))
     assert "main 1: 7,000 kind 7, 6,000 kind 6, 5,000 kind 5, 4,000 kind 4, 6,000 of 3 other kinds" in text
+
+
+def test_sites_without_the_wrappers_of_allocations() -> None:
+    """Mono allocates a class through one wrapper or another: who called them is one site."""
+    trace = traceferry.load(REPO / "fixtures/mono/mono-6.8/heap.mlpd.zst")
+    found = summarize(trace, top=1 << 30)
+    of_run = found["allocations"]
+    assert sum(site["count"] for site in of_run["sites"]) == of_run["count"]
+    assert sum(site["bytes"] for site in of_run["sites"]) == of_run["bytes"]
+    (process,) = found["processes"]
+    shot = process["heap_snapshots"][-1]
+    for rows, key in ((of_run["sites"], ()), (shot["sites"], ("name",))):
+        stacks = [(tuple(row["stack"]), *(row[part] for part in key)) for row in rows if row["stack"]]
+        assert len(stacks) > 5
+        assert not any(stack[0].startswith("(wrapper alloc)") for stack, *_ in stacks)
+        assert sorted(rows, key=lambda row: -row["bytes"]) == rows
+    makers = [row for row in of_run["sites"] if row["stack"] and row["stack"][0].startswith("Leak:MakeOrder")]
+    assert len(makers) == 1, "of two wrappers before"

@@ -60,6 +60,24 @@ def test_what_is_not_known(data: bytes) -> None:
     assert known_file(memoryview(data), "x") == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("notes", b"#include <stdio.h>\n\tint main(void);\n", ": text (see"),
+        ("notes.gz", "schön\r\n".encode(), ": text, compressed (.gz) (see"),
+        ("blob.gz", bytes(300), ": compressed (.gz) (see"),
+        ("blob", bytes(300), " (see"),
+        ("x.mlpd", b"no recording", ": text; its suffix is that of mono"),
+    ],
+)
+def test_what_is_said_of_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert cli.main(["info", str(tmp_path / name)]) == 2
+    assert f"unrecognised input format{said}" in capsys.readouterr().err
+
+
 def test_what_holds_nothing_for_viewers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["convert", "x.data", "--without", "firefox", "-o", str(tmp_path / "x.json")]) == 2
     assert capsys.readouterr().err == (

@@ -294,6 +294,13 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  if it waits more than it runs, record where it waits: perf record -k CLOCK_MONOTONIC -g --switch-events "
          "-e sched:sched_switch,cpu-clock ./app"],
     ),
+    "no samples of an event that was counted": (
+        {"stacks": {}, "command": "perf record -e page-faults -c 100000 ./app", "notes": {"no_samples": {}}},
+        ["the recording has no samples",
+         "  the processor's clock counts on every machine, also on virtual ones: perf record -e cpu-clock ./app",
+         "  if it waits more than it runs, record where it waits: perf record -e sched:sched_switch,cpu-clock "
+         "-k CLOCK_MONOTONIC -g --switch-events ./app"],
+    ),
     "no samples of a clock": (
         {"stacks": {}, "command": "perf record -e cpu-clock -p 7", "notes": {"no_samples": {}}},
         ["the recording has no samples",
@@ -399,3 +406,20 @@ def test_what_holds_nothing_is_no_good_recording(has_counter: bool, said: str) -
         values = Table(COUNTER_VALUES, {"ts": np.array([1, 4_000_000]), "value": np.array([1.0, 2.0])})
         trace.processes[0].counters.append(Counter("memory", "bytes", "", values))
     assert verdict_of(lawful(trace.done()), SampleTotals(TraceBuilder())).headline == said
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"stacks": {"f@app": 50}},
+        {"stacks": {f"f@app {MAIN}": 900}, "notes": {"lost_samples": {"count": 100}}},
+        {"stacks": {}, "notes": {"no_samples": {}}},
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"clock_differs": {}}},
+    ],
+)
+def test_a_recording_that_came_through_a_pipe_is_recorded_into_one_again(made: dict[str, Any]) -> None:
+    trace, samples = trace_of(command="perf record -F 999 -o - ./app", **made)
+    trace.inputs[:] = [Input("x.data", "perf.data", "pipe", "perf 6.1")]
+    advice = verdict_of(trace, samples).advice
+    assert advice
+    assert all(each.command.endswith(" ./app | traceferry - -o out.html") for each in advice)

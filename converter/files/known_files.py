@@ -65,6 +65,19 @@ _COMPRESSED = (".gz", ".zst")
 HEAD = 512
 
 
+# Bytes that text has: no control characters but tabs and ends of lines.
+_OF_TEXT = bytes([*b"\t\n\r\f", *range(0x20, 0x7F), *range(0x80, 0x100)])
+
+
+def kind_of_unknown(head: bytes | memoryview, name: str) -> str:
+    """Returns what can be said of a file that nobody knows, to stand behind that: that it is text, that it was
+    compressed; "" of others. head: its first bytes, decompressed; name: of the file."""
+    is_text = len(head) > 0 and not bytes(head).translate(None, _OF_TEXT)
+    packed = next((f"compressed ({suffix})" for suffix in _COMPRESSED if name.endswith(suffix)), "")
+    said = ", ".join(part for part in ("text" if is_text else "", packed) if part)
+    return f": {said}" if said else ""
+
+
 def known_file(data: memoryview, name: str) -> str:
     """Returns what a file is, and what to give instead, as words of a sentence; "" where nothing is known. data: all of
     it, decompressed; name: of the file."""

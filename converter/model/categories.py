@@ -27,7 +27,8 @@ LANGUAGE_COLORS = {
 NATIVE, RUNTIME, SYSTEM, KERNEL, OTHER = "Native", "Runtime", "System library", "Kernel", "Other"
 MACHINE_COLORS = {NATIVE: "blue", RUNTIME: "brown", SYSTEM: "darkgrey", KERNEL: "orange", OTHER: "grey"}
 # Code that a runtime generates for itself.
-GENERATED_COLORS = {"JIT": "purple", "RegExp": "red", "Wrapper": "lightblue"}
+WRAPPER = "Wrapper"
+GENERATED_COLORS = {"JIT": "purple", "RegExp": "red", WRAPPER: "lightblue"}
 # Why a thread was off the processors.
 BLOCKED, SLEEPING, DISK, PREEMPTION, RUNNABILITY = "Blocked", "Sleeping", "Disk", "Preempted", "Runnable"
 OFF_CPU_COLORS = {

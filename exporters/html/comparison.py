@@ -57,6 +57,7 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
         **{key: found[key] for key in ("verdict", "headline", "base", "new", "tiers", "sample_ns")},
         "tables": tables,
         "graph": _graph(comparison, tree),
+        "graph_level": _graph_level(comparison),
         "joined": tree.n_joined,
         "frames": {
             "name": [frame[0][:LONGEST_NAME] for frame in tree.frames],
@@ -78,9 +79,13 @@ def _graph(comparison: Comparison, tree: DiffTree) -> str:
     shown = [each for each in tree.measured if (each.name, each.unit) == (first.name, first.unit)]
     sides = [each.base for each in shown], [each.new for each in shown]
     base, new = (float(sum(column.sum() for column in side)) for side in sides)
+    return f"{figures.percent(new / base - 1)} of {first.name}" if base > 0 else ""
+
+
+def _graph_level(comparison: Comparison) -> str:
+    """Returns how the runs of the graph were brought to one level, "" where nothing was."""
     table = next((table for table in comparison.tables if table.name == "self"), None)
-    level = f", {figures.level(table, comparison)}" if table is not None else ""
-    return f"{figures.percent(new / base - 1)} of {first.name}{level}" if base > 0 else ""
+    return figures.level(table, comparison) if table is not None else ""
 
 
 def _short_forms(names: Sequence[str]) -> list[str]:

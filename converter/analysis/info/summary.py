@@ -27,10 +27,12 @@ from traceferry.analysis.totals.sums_of_trace import (
     ranked,
     total_amounts,
 )  # fmt: skip
+from traceferry.analysis.totals.trees import nearest_kept
 from traceferry.analysis.verdict import verdict_of
 from traceferry.common.errors import UsageError
-from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, growth, live_sites
+from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, LiveSite, growth, live_sites
 from traceferry.model import Array, Counter, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
+from traceferry.model.categories import WRAPPER
 
 TOP = 20
 Json = dict[str, Any]
@@ -211,6 +213,8 @@ def _counter(counter: Counter) -> Json:
 def _allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Json:
     """Row 0 of the amounts has no class, or no site."""
     by_class, by_site = totals.by_class, totals.by_site(trace)
+    row_of_caller = np.append(np.int64(0), _callers(trace)[: len(by_site) - 1] + 1)
+    by_site = np.stack([sums.total_by(row_of_caller, column, len(by_site)) for column in by_site.T], axis=1)
     classes = ranked(np.flatnonzero(by_class.any(axis=1)), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
     sites = ranked(np.flatnonzero(by_site.any(axis=1)), (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row)
     return {
@@ -220,6 +224,28 @@ def _allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Jso
         ],
         "sites": [{"stack": _stack_names(trace, row - 1), **_amounts(by_site[row])} for row in sites[:top]],
     }
+
+
+def _callers(trace: Trace) -> Array:
+    """Returns for each stack who allocated, by its row: the runtime's wrappers of allocations, of which it takes one or
+    another by chance, are left out. The stack itself where there is nobody else."""
+    categories = [trace.strings[name] for name in trace.categories["name"].tolist()]
+    is_wrapper = np.array([name == WRAPPER for name in categories] + [False])[trace.frames["category"]]
+    stacks = np.arange(len(trace.stacks))
+    kept = nearest_kept(trace.stacks["prefix"].astype(np.int64), ~is_wrapper[trace.stacks["frame"]])
+    return np.where(kept < 0, stacks, kept)
+
+
+def _live_sites(trace: Trace, graph: HeapGraph) -> list[LiveSite]:
+    """Returns the sites of the objects of a snapshot, those of one caller and class together, those with the most bytes
+    first."""
+    callers = _callers(trace)
+    found: dict[tuple[int, str], LiveSite] = {}
+    for of in live_sites(trace, graph):
+        key = int(callers[of.stack]) if of.stack >= 0 else of.stack, of.class_name
+        known = found.get(key, LiveSite(*key, 0, 0))
+        found[key] = LiveSite(*key, known.objects + of.objects, known.bytes + of.bytes)
+    return sorted(found.values(), key=lambda of: -of.bytes)
 
 
 def _amounts(row: Array) -> Json:
@@ -260,7 +286,7 @@ def _heap_snapshots(trace: TraceBuilder, process: Process, top: int) -> list[Jso
                         "objects": of.objects,
                         "bytes": of.bytes,
                     }
-                    for of in live_sites(trace, graph)[:top]
+                    for of in _live_sites(trace, graph)[:top]
                 ],
             }
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -80,20 +81,18 @@ class Case(NamedTuple):
     def of(cls, trace: Trace, samples: SampleTotals, inputs: Sequence[str]) -> Case:
         named, recorded = [name for name in inputs if name != "-"], [each.path for each in trace.inputs]
         host = trace.attributes.get("hostname", "")
+        command = command_of(trace.attributes.get("command", ""))
+        is_pipe = any(each.format == "perf.data" and each.version == "pipe" for each in trace.inputs)
         return cls(
             trace,
             facts_of(samples),
             {issue.kind: issue for issue in trace.report},
-            command_of(trace.attributes.get("command", "")),
+            replace(command, is_piped=is_pipe) if command is not None else None,
             shlex.join(named or recorded) or "RECORDING",
             any(PurePath(name).name not in recorded for name in named),
             any(each.format == "perf.data" for each in trace.inputs),
             bool(host) and host != platform.node(),
         )
-
-    @property
-    def is_pipe(self) -> bool:
-        return any(each.format == "perf.data" and each.version == "pipe" for each in self.trace.inputs)
 
     def share(self, n_samples: int) -> float:
         return n_samples / self.facts.samples if self.facts.samples else 0.0
@@ -148,7 +147,8 @@ def _no_samples(case: Case) -> Finding | None:
         nothing = Finding("no_samples", 1, "loss", "the recording holds nothing to show", None)
         return nothing if _is_empty(case) else None
     advice = []
-    command = case.command
+    # A number of events between samples says nothing of other events.
+    command = case.command.without("-c") if case.command is not None else None
     event = (command.value("-e") if command is not None else None) or "cycles"
     if command is not None and not event.startswith(("cpu-clock", "task-clock")):
         text = "the processor's clock counts on every machine, also on virtual ones"
@@ -287,8 +287,7 @@ def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
         return f"{PACK}{case.inputs}"
     is_wanted = kind == "names_missing" and not has_build_id
     if is_wanted and case.command is not None and not case.command.has("--buildid-mmap"):
-        text = case.record_with({"--buildid-mmap": None})
-        return f"{text} | traceferry - -o out.html" if case.is_pipe else text
+        return case.record_with({"--buildid-mmap": None})
     if kind == "names_partly_missing":
         is_general = advice == KINDS[kind].advice
         has_server = not _is_own(case, name) if is_general else "--debuginfod" in advice

@@ -16,20 +16,24 @@ _TAKING_LONG = re.compile(
 )
 _SHORT = {"--freq": "-F", "--clockid": "-k", "--mmap-pages": "-m", "--event": "-e", "--output": "-o"}
 CALL_GRAPH, DWARF_MOST = "--call-graph", 65528
+READER = " | traceferry - -o out.html"
 
 
 @dataclass(frozen=True)
 class Command:
-    """A `perf record`. options: (name, value), None for those that take none; program: what it runs."""
+    """A `perf record`. options: (name, value), None for those that take none; program: what it runs; is_piped: whether
+    it wrote into a pipe, which wants a reader."""
 
     options: tuple[tuple[str, str | None], ...]
     program: tuple[str, ...]
+    is_piped: bool = False
 
     @property
     def text(self) -> str:
         """The command, as a shell takes it."""
         words = [word for name, value in self.options for word in _words(name, value)]
-        return shlex.join(["perf", "record", *words, *_separated(self.program)])
+        text = shlex.join(["perf", "record", *words, *_separated(self.program)])
+        return text + READER if self.is_piped else text
 
     def value(self, name: str) -> str | None:
         """Returns the last value of an option, None where it is not given."""

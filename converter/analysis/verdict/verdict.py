@@ -115,7 +115,7 @@ def _good(case: Case) -> str:
     if not n_threads:
         held["view"] = len(trace.threads)
         held["counter"] = sum(len(process.counters) for process in trace.processes)
-        held["heap snapshot"] = sum(len(process.heap_snapshots) for process in trace.processes)
+        held["heap shot"] = sum(len(process.heap_snapshots) for process in trace.processes)
     parts = [f"{n:,} {what}{'s' if n != 1 else ''}" for what, n in held.items() if n]
     parts.append(format_duration(trace.end_ts - trace.start_ts))
     if case.facts.samples and trace.sampling is not None:

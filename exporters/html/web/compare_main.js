@@ -51,8 +51,11 @@ class ComparisonPage {
   #head() {
     const { data } = this;
     const names = [...new Set(data.measured.map((one) => one.process).filter((name) => name !== ""))];
-    const title = `${names.slice(0, 3).join(", ") || "Comparison"}: ${data.headline}`;
+    // The verdict alone is the title: what changed may be long.
+    const [, verdict, what] = /^([^:;]*)[:;]?\s*(.*)$/s.exec(data.headline);
+    const title = `${names.slice(0, 3).join(", ") || "Comparison"}: ${verdict}`;
     document.title = `${title} – traceferry`;
+    const facts = [data.model, data.graph && data.graph_level ? `The graph is ${data.graph_level}.` : ""];
     const whole = data.tables[0].rows.map((row) => [
       row.name.charAt(0).toUpperCase() + row.name.slice(1),
       `${row.change === null ? "" : percentText(row.change)} ${verdictText(row)}`,
@@ -70,7 +73,13 @@ class ComparisonPage {
       el(
         "div",
         { class: "head-line" },
-        el("div", { class: "titles" }, el("h1", { text: title }), el("p", { class: "facts", text: data.model })),
+        el(
+          "div",
+          { class: "titles" },
+          el("h1", { text: title }),
+          what === "" ? null : el("p", { class: "what", text: what }),
+          el("p", { class: "facts", text: facts.filter((fact) => fact !== "").join(" ") }),
+        ),
         el("div", { class: "viewers" }, themeButton()),
       ),
       el(
