@@ -1,4 +1,5 @@
-"""Measures names from debug files: 100,000 addresses of one large library, and 50 libraries with a debug file each.
+"""Measures names from debug files: 100,000 addresses of one large library, GSYM of debug files, and 50 libraries with a
+debug file each.
 
 Run by `make bench`. How it measures: common.py.
 
@@ -11,6 +12,8 @@ sections: it is in the table, no target. (The decompression of libjvm's .debug_i
 it does.) Equal work is what it does with call chains and `--sort srcline`: files and lines of all addresses, from debug
 information, and inlined functions where its version has them for such chains. It is stopped after --limit seconds, and
 what it has used until then is compared with our whole conversion of the same recording.
+GSYM is made of the debug files of libc, of Python (python3.11-dbg) and of libjvm, as far as these are installed or in
+FOLDER, by us and by `llvm-gsymutil --convert`, whose threads all count.
 The 50 libraries are compiled by gcc: once stripped, with debug files by build id, once as they were.
 """
 
@@ -27,7 +30,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from common import OUTPUTS, ROOT, TRACEFERRY, WORK, Command, Run, Targets, in_turn, note, print_table, ratio
+from common import MB, OUTPUTS, ROOT, TRACEFERRY, WORK, Command, Run, Targets, in_turn, note, print_table, ratio
 
 from traceferry.files.source import open_source
 from traceferry.symbolication.binary import Binary
@@ -38,14 +41,16 @@ from builders.perf_data import PerfData
 
 FOLDER = WORK / "debug_files"
 DEBUG_FOLDER = "usr/lib/debug"
-LIBRARIES = ("usr/lib/jvm/*/lib/server/libjvm.so", "usr/lib/*/libc.so.6", "lib/*/libc.so.6")
+LIBC = ("usr/lib/*/libc.so.6", "lib/*/libc.so.6")
+LIBRARIES = ("usr/lib/jvm/*/lib/server/libjvm.so", *LIBC)
+OF_GSYM = {"libc6": LIBC, "python3": ("usr/bin/python3.[0-9]", "usr/bin/python3.[0-9][0-9]"), "libjvm": LIBRARIES[:1]}
 N_ADDRESSES = 100_000
 CHAIN = 20  # addresses in each call chain
 N_LIBRARIES, N_FUNCTIONS = 50, 150
 BASE = 0x7F00_0000_0000
-SYMBOLIZER = "llvm-symbolizer-19"
+SYMBOLIZER, GSYMUTIL = "llvm-symbolizer-19", "llvm-gsymutil-19"
 # What the project promises, as parts of another's CPU time.
-OF_SYMBOLIZER, OF_WHOLE, OF_CHAINS = 1 / 2, 1.2, 1 / 2
+OF_SYMBOLIZER, OF_WHOLE, OF_CHAINS, OF_GSYMUTIL = 1 / 2, 1.2, 1 / 2, 3
 SOURCE = """
 struct item {{ long value; struct item *next; }};
 static inline long step(struct item *item, long x) {{ return item->value * x + (x >> 3); }}
@@ -73,6 +78,10 @@ def main() -> int:
     else:
         compare_large(*large, arguments.sysroot, arguments.rounds, targets)
         compare_chains(large[0], arguments.sysroot, arguments.rounds, arguments.limit, targets)
+    if shutil.which(GSYMUTIL) is None:
+        print(f"GSYM of debug files is not compared: {GSYMUTIL} is missing (apt install llvm-19)")
+    else:
+        compare_gsym(arguments.sysroot, arguments.rounds, targets)
     if shutil.which("gcc") is None:
         print("50 libraries are not measured: gcc is missing")
     else:
@@ -80,9 +89,9 @@ def main() -> int:
     return targets.status()
 
 
-def with_debug_file(root: Path) -> tuple[Path, Path] | None:
+def with_debug_file(root: Path, patterns: Iterable[str] = LIBRARIES) -> tuple[Path, Path] | None:
     """Returns a library and its debug file."""
-    for pattern in LIBRARIES:
+    for pattern in patterns:
         for path in sorted(root.glob(pattern)):
             debug = Path(path_of_build(str(root / DEBUG_FOLDER), Binary(open_source(str(path))).build_id))
             if debug.is_file():
@@ -206,6 +215,32 @@ def recorded_at(asked: dict[str, tuple[Binary, list[int]]], chain: int = 1) -> b
 def converted(recording: Path, *options: str) -> Command:
     out = FOLDER / f"{recording.stem}.{OUTPUTS['Firefox .json']}"
     return Command([*TRACEFERRY, "convert", str(recording), "-o", str(out), "--quiet", *options], out)
+
+
+# ---------------------------------------------------------------- GSYM
+
+
+def compare_gsym(root: Path, rounds: int, targets: Targets) -> None:
+    """Makes GSYM of each debug file."""
+    for package, patterns in OF_GSYM.items():
+        found = with_debug_file(root, patterns)
+        if found is None:
+            print(f"\nGSYM of {package} is not measured: it or its debug file is missing")
+            continue
+        name, debug = found[0].name, found[1]
+        ours, theirs = FOLDER / "ours.gsym", FOLDER / "theirs.gsym"
+        convert = [GSYMUTIL, f"--convert={debug}", f"--out-file={theirs}", "--quiet"]
+        commands = {
+            GSYMUTIL: Command(convert, theirs),
+            "traceferry symbols": Command([*TRACEFERRY, "symbols", str(debug), "-o", str(ours), "--quiet"], ours),
+        }
+        size = debug.stat().st_size / MB
+        print(f"\nGSYM of {name}'s debug file, {size:.1f} MB; median of {rounds}")
+        measured = in_turn(commands, rounds)
+        print_table(measured, GSYMUTIL, size, "MB")
+        mine, other = (measured[command].cpu for command in reversed(commands))
+        what = f"{name}: GSYM takes at most {OF_GSYMUTIL} times the CPU of {GSYMUTIL}"
+        targets.check(what, ratio(mine, other), mine <= OF_GSYMUTIL * other)
 
 
 # ---------------------------------------------------------------- many libraries
