@@ -48,7 +48,7 @@ NAMED = {
     "converter/apps/fleet/inputs.py": {"perf"},
     "converter/files/known_files.py": {"perf", "collapsed", "speedscope", "folded"},
     "converter/files/known_texts.py": {"perf", "collapsed", "speedscope", "folded", "gecko", "pprof"},
-    "converter/model/categories.py": {"mono"},
+    "converter/model/categories.py": {"hermes", "mono"},
     "converter/model/schema.py": {"firefox"},
     "converter/common/report.py": {"firefox", "perf", "perfetto"},
     "converter/apps/view/conversion.py": {"firefox", "perfetto"},
