@@ -30,20 +30,21 @@ const GIVE_UP_AFTER_MS = 120000;
  * with a text to show meanwhile, where the viewer does not answer soon. Resolves when the bytes are sent; rejects with an Error whose message can be shown.
  */
 async function handOver(viewer, bytes, title, say = () => {}) {
+  const isOnline = navigator.onLine; // a window that opens can change what the browser says
   const opened = window.open(viewer.url, "_blank");
   if (opened === null) {
     throw new Error(`The browser did not let ${viewer.title} open: allow windows of this page, and click again.`);
   }
-  const [buffer] = await Promise.all([bytes, answerOf(viewer, opened, say)]);
+  const [buffer] = await Promise.all([bytes, answerOf(viewer, opened, isOnline, say)]);
   opened.postMessage(viewer.gift(buffer, title), new URL(viewer.url).origin);
 }
 
 /** Resolves when the viewer in that window has said that it listens. */
-function answerOf(viewer, opened, say) {
+function answerOf(viewer, opened, isOnline, say) {
   const origin = new URL(viewer.url).origin;
   return new Promise((resolve, reject) => {
     const began = Date.now();
-    const warning = setTimeout(() => say(noAnswer(viewer)), navigator.onLine ? WARN_AFTER_MS : 0);
+    const warning = setTimeout(() => say(noAnswer(viewer, isOnline)), isOnline ? WARN_AFTER_MS : 0);
     const asking = setInterval(() => {
       if (opened.closed) {
         stop(reject, new Error(`The window of ${viewer.title} was closed.`));
@@ -68,7 +69,7 @@ function answerOf(viewer, opened, say) {
   });
 }
 
-function noAnswer({ title }) {
-  const why = navigator.onLine ? "" : "There is no network. ";
+function noAnswer({ title }, isOnline) {
+  const why = isOnline ? "" : "There is no network. ";
   return `${why}${title} does not answer: its site cannot be reached from here, or is slow. Save keeps the file for later.`;
 }
