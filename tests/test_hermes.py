@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import shared
 from support import load_checked
 
 from traceferry.common.errors import FormatError
@@ -61,7 +64,7 @@ def path(trace: Trace, stack: int) -> str:
 
 
 def test_samples_by_thread_and_time(tmp_path: Path) -> None:
-    """Numbers may be texts; what is at the root is in no function."""
+    """Numbers may be texts; what is at the root has no other function."""
     samples = (
         sample("3000", 5),
         sample("1000", 2),
@@ -72,16 +75,25 @@ def test_samples_by_thread_and_time(tmp_path: Path) -> None:
     assert stacks_of(loaded(tmp_path, profile(*samples))) == {
         ("app", "mqt_js"): [
             (1000, "outer:10", 1), (2000, "outer:10 > (anonymous):20", 2),
-            (3000, "outer:10 > inner:30 > [GC Young Gen]:0", 1), (4000, "", 1),
+            (3000, "outer:10 > inner:30 > [GC Young Gen]:0", 1), (4000, "(root):0", 1),
         ],
         ("app", "thread 10"): [(1500, "outer:10 > inner:30", 1)],
     }  # fmt: skip
 
 
+def test_a_profile_of_react_native() -> None:
+    path = shared("captures/viewers/chrome-json/speedscope--trace-event-simple-with-samples.json")
+    (found,) = stacks_of(load_checked([str(path)])).items()
+    names = Counter(re.sub(r":\d+", "", stack) for _, stack, _ in found[1])
+    assert found[0] == ("hermes", "mqt_js")
+    assert names == {"(root)": 3, "function1": 1, "function2 > function3": 1, "[GC Young Gen]": 2}
+
+
 def test_functions_have_their_files(tmp_path: Path) -> None:
     trace = loaded(tmp_path, profile(sample(1, 3))).opened()
     assert {trace.strings[row] for row in trace.sources["path"].tolist()} == {BUNDLE}
-    assert trace.funcs["is_js"].tolist() == [True, True, True, False]
+    is_js = {trace.func_name(func): value for func, value in enumerate(trace.funcs["is_js"].tolist())}
+    assert is_js == {"(root)": False, "outer": True, "inner": True, "(anonymous)": True, "[GC Young Gen]": False}
 
 
 BAD = {

@@ -128,9 +128,10 @@ SELECT (SELECT count(*) FROM stack_sample WHERE callsite_id IS NOT NULL) AS samp
 @pytest.mark.parametrize("kind", ["perfetto", "chrome-json"])
 def test_traces_of_others_in_firefox(kind: str, tmp_path: Path) -> None:
     """Samples, the time of calls, and markers by name are those that trace_processor has."""
-    paths = sorted(shared(f"captures/viewers/{kind}").iterdir())
+    # Of samples in Chrome's format trace_processor reads nothing.
+    paths = [one for one in shared(f"captures/viewers/{kind}").iterdir() if "with-samples" not in one.name]
     assert paths
-    for path in paths:
+    for path in sorted(paths):
         traceferry.convert(path, tmp_path / "x.json")
         profile = json.loads((tmp_path / "x.json").read_text())
         found, n_samples, tracing_ms = Counter[str](), 0, 0.0

@@ -22,8 +22,8 @@ from traceferry.timeline.stack_profiles import MOST, Place, StackProfile, sample
 NS_OF_US = 1000
 PLACED = re.compile(r"(?P<name>.*?)\((?P<path>[^()]*):(?P<line>\d{1,9}):(?P<column>\d{1,9})\)", re.DOTALL)
 NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?")
-# What stands for the whole program, below which everything is.
-ROOT, ANONYMOUS = "[root]", "(anonymous)"
+# What stands for the whole program: a sample there is in no function, and functions are in none.
+ROOT, NOTHING, ANONYMOUS = "[root]", "(root)", "(anonymous)"
 CATEGORIES = {"JavaScript": "JavaScript", "Native": "Native"}
 METADATA, PROCESS_NAME, THREAD_NAME = "M", "process_name", "thread_name"
 
@@ -117,16 +117,19 @@ def _stacks(profile: StackProfile, frames: dict[str, Any]) -> dict[str, int]:
             path[key] = None
             key = _parent(frames[key])
         for one in reversed(path):
-            found[one] = _stack(profile, frames[one], found.get(_parent(frames[one]), -1))
+            caller = _parent(frames[one])
+            is_outermost = caller in frames and _name(frames[caller]) == ROOT
+            found[one] = _stack(profile, frames[one], -1 if is_outermost else found.get(caller, -1))
     return found
 
 
 def _stack(profile: StackProfile, frame: Any, caller: int) -> int:
     said = frame if isinstance(frame, dict) else {}
-    name, category = (value if isinstance(value, str) else "" for value in (said.get("name"), said.get("category")))
-    if name == ROOT:
-        return caller
+    name, category = _name(frame), said.get("category")
+    category = category if isinstance(category, str) else ""
     placed = PLACED.fullmatch(name)
+    if name == ROOT:
+        caller, name = -1, NOTHING
     if placed is None:
         place = Place(encodable(name) or ANONYMOUS, category=CATEGORIES.get(category, ""))
     else:
@@ -134,6 +137,11 @@ def _stack(profile: StackProfile, frame: Any, caller: int) -> int:
         of = encodable(placed["name"]) or ANONYMOUS, encodable(placed["path"]), line, column
         place = Place(*of, line, column, CATEGORIES.get(category, ""))
     return profile.trace.stacks.intern(prefix=caller, frame=profile.frames.row(place))
+
+
+def _name(frame: Any) -> str:
+    name = frame.get("name") if isinstance(frame, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _parent(frame: Any) -> str:
