@@ -606,6 +606,8 @@ def test_functions_match_across_builds() -> None:
         "another folder": (("g", "/build1/b.c", 1, ""), ("g", "/build2/b.c", 1, "")),
         "a file that one side lacks": (("h", "", 0, ""), ("h", "c.c", 5, "")),
         "a compiler's copy": (("k.constprop.0", "d.c", 0, ""), ("k", "d.c", 1, "")),
+        "inlined wherever it is called": (("mix", "f.cpp", 1, ""), ("mix(unsigned int)", "f.cpp", 1, "")),
+        "one more argument": (("ns::load(int)", "f.cpp", 9, ""), ("ns::load(int, bool)", "f.cpp", 9, "")),
         "renamed": (("old::run", "e.c", 1, ""), ("young::run", "e.c", 1, "")),
         "anonymous, two lines added above": (("(anonymous)", "x.js", 10, ""), ("(anonymous)", "x.js", 12, "")),
         "anonymous, two more in between": (("(anonymous)", "x.js", 40, ""), ("(anonymous)", "x.js", 44, "")),
@@ -618,6 +620,7 @@ def test_what_is_ambiguous_is_not_matched() -> None:
     kinds = [("f", "a.c", 1, "function"), ("f", "a.c", 1, "stub")]
     assert names(kinds[:1], kinds[1:]) == []
     assert names(kinds, [("f", "", 0, "")]) == []
+    assert names([("f(int)", "a.c", 1, "")], [("f(char)", "a.c", 1, ""), ("f(long)", "a.c", 2, "")]) == []
     assert names([("f", "/x/a.c", 0, "")], [("f", "/y/a.c", 0, ""), ("f", "/z/a.c", 0, "")]) == []
 
 

@@ -97,6 +97,39 @@ def test_a_function_of_one_percent_that_quadrupled() -> None:
     assert said(runs(150), runs(150)).startswith("no significant change")
 
 
+def test_a_build_in_which_everything_takes_five_times_as_long() -> None:
+    """As without optimization: what functions are divided by stands before what they differ by."""
+    rng = np.random.default_rng(7)
+    amounts = [200.0 + 10 * nth for nth in range(20)]
+    slow = [5 * amount for amount in amounts]
+    named = said(drawn(rng, *amounts, n=4), drawn(rng, *slow[:19], 4 * slow[19], n=4))
+    assert re.search(r"time of samples \+.*, all functions (4\.9|5)\S* times as much, and beyond that, f19 \+", named)
+    assert "all functions" not in said(drawn(rng, *amounts, n=4), drawn(rng, *amounts[:19], 1600, n=4))
+    one = said(drawn(rng, *amounts, n=1), drawn(rng, *slow[:19], 4 * slow[19], n=1))
+    assert re.search(r"differences are: all functions (4\.9|5)\S* times as much, and beyond that, f19 ", one)
+
+
+def test_what_open_levels_are_divided_by_is_told() -> None:
+    """Few small functions prove that the machine was slower, not by how much."""
+    rng = np.random.default_rng(7)
+    base = drawn(rng, 2000, *[12.0] * 8, n=3)
+    comparison = compare(base, drawn(rng, 40000, *[100.0] * 8, n=3), Options())
+    table = comparison.tables_named("self")[0]
+    assert table.level is not None
+    assert table.is_level_open
+    ratio = table.level.ratio[0]
+    assert ratio > 1.5
+    f0 = next(row for row in table.rows if row.name == "f0")
+    assert f0.new == pytest.approx(np.mean(f0.amounts[3:]) / ratio, rel=0.2)
+    assert f", divided by {ratio:.4g}, the least that the other functions prove" in as_text(comparison, 20, [])
+
+
+def test_names_are_short() -> None:
+    tree = f"std::_Rb_tree<int, {'std::pair<int const, int>, ' * 9}std::less<int>>::_M_erase(std::_Rb_tree_node<int>*)"
+    text = said([run_with({tree: 100, "f(int)": 50})], [run_with({tree: 52, "f(int)": 80})])
+    assert "are: std::_Rb_tree<…>::_M_erase -48ms (-48.0%, 100ms to 52ms), f +30ms (" in text
+
+
 def test_a_gate_that_failed() -> None:
     rng = np.random.default_rng(7)
     base, new = drawn(rng, 2000, n=5), drawn(rng, 2600, n=5)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.symbolication.short_names import short_name, short_names
+from traceferry.symbolication.short_names import brief_name, short_name, short_names
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,27 @@ def test_arguments_are_left_out(name: str, short: str) -> None:
     assert short_name(name) == short
 
 
+@pytest.mark.parametrize(
+    ("name", "brief"),
+    [
+        ("a<b<c>>::d", "a<b<c>>::d"),
+        ("std::map<int, std::less<int>>::at", "std::map<…>::at"),
+        ("outer<int, char, long long>::inner<double>::f", "outer<…>::inner<…>::f"),
+        ("std::function<void (*)(int)->int, long>::call", "std::function<…>::call"),
+        ("<T as core::Clone>::clone::<alloc::vec::Vec<T>>", "<T as core::Cl…"),
+        ("operator<<std::pair<int, int>, int>", "operator<<std:…"),
+        ("a<long long, long long>::operator()", "a<…>::operator()"),
+        ("a<long long, long long>::operator()(one, two)", "a<…>::operator()(…)"),
+        ("f(one two three four)", "f(…)"),
+        ("many<int, char", "many<int, char"),
+        ("many<int, char, long", "many<int, char…"),
+        ("a_name_that_is_long", "a_name_that_is…"),
+    ],
+)
+def test_long_names_are_briefer_in_sentences(name: str, brief: str) -> None:
+    assert brief_name(name, max(len(brief), 15) if len(name) > len(brief) else len(name)) == brief
+
+
 def test_overloaded_functions_keep_their_arguments() -> None:
     names = ["f(int)", "f(char)", "g(int)", "h(int)", "h", "g(int)"]
     assert short_names(names) == ["f(int)", "f(char)", "g", "h(int)", "h", "g"]
@@ -90,4 +111,5 @@ def test_long_names_take_linear_time(text: str) -> None:
     began = time.process_time()
     for name in (text * 20_000, text * 20_000 + "]", text * 20_000 + ")"):
         short_name(name)
+        brief_name(name, 60)
     assert time.process_time() - began < 2

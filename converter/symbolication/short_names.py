@@ -1,5 +1,6 @@
 """Short forms of functions' names: without the lists of their arguments, or digests of these, which fill the boxes of a
-flame graph, and without the types that templates return."""
+flame graph, and without the types that templates return; in sentences without the types that templates are made for,
+too."""
 
 from __future__ import annotations
 
@@ -45,6 +46,38 @@ def short_name(name: str) -> str:
     if shown.endswith("operator") or (shown.endswith(")") and not shown.endswith(_CALL_OPERATOR)):
         return name
     return shown[_after_type(shown) :] + suffix
+
+
+def brief_name(name: str, longest: int) -> str:
+    """Returns a name, a short form of one or not, in at most this many characters: `std::map<int, std::less<int>>::at`
+    as `std::map<…>::at` where it is longer."""
+    if len(name) > longest:
+        name = _without_template_arguments(name)
+    opening = name.replace(_CALL_OPERATOR, _OPERATOR + "__").find("(")
+    if len(name) > longest and opening > 0:
+        name = f"{name[:opening]}(…)"
+    return f"{name[: longest - 1]}…" if len(name) > longest else name
+
+
+def _without_template_arguments(name: str) -> str:
+    """Returns a name with `<…>` for the arguments of templates; from an operator on, whose name may have such signs, as
+    it is. What begins a name, or a part of it, is none: `<T as Trait>::f` of Rust."""
+    kept: list[str] = []
+    depth = 0  # within arguments
+    are_arguments: list[bool] = []
+    for at, letter in enumerate(name):
+        if depth == 0 and _is_operator(name, at):
+            return "".join(kept) + name[at:]
+        if letter == ">" and are_arguments and name[at - 1] not in "-=":
+            depth -= are_arguments.pop()
+            if depth == 0 and kept[-1:] == ["<"]:
+                kept.append("…")
+        if depth == 0:
+            kept.append(letter)
+        if letter == "<":
+            are_arguments.append(depth > 0 or name[at - 1 : at].isalnum() or name[at - 1 : at] == "_")
+            depth += are_arguments[-1]
+    return name if are_arguments else "".join(kept)
 
 
 def _after_type(shown: str) -> int:

@@ -290,7 +290,7 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
         compared, effects = Compared(table, factors), _effects(table, n_base, factors)
         if level is not None:
             is_open = level.is_open(same.keys, same.values.sum(axis=1))
-            of_run = factors.of_run * np.where((np.arange(len(sides.runs)) < n_base) | is_open, 1.0, level.ratio[0])
+            of_run = factors.of_run * np.where(np.arange(len(sides.runs)) < n_base, 1.0, level.ratio[0])
             compared = Compared(table, Factors(of_run, "typical"), level=level, is_level_open=is_open)
             effects = at_level(effects, level, table.keys)
         found.append((compared, effects))

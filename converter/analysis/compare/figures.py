@@ -89,12 +89,13 @@ def level(table: Compared, comparison: Comparison) -> str:
     if table.level is None:
         ratio = float(table.factors.of_run[n_base:].mean() / table.factors.of_run[:n_base].mean())
         return f"at the level of the whole: shares are compared; {before.format(ratio)}"
+    ratio, low, high = table.level.ratio
     if table.is_level_open:
+        nearest = f"divided by {ratio:.4g}, the least that the other functions prove" if ratio != 1 else "as recorded"
         return (
-            "as recorded: the other functions are too few or too small to tell a "
+            f"{nearest}: the other functions are too few or too small to tell a "
             "slower machine from a slower function (--normalise none takes the machine to be the same)"
         )
-    ratio, low, high = table.level.ratio
     return f"at the level of the typical function; {before.format(ratio)} ({low:.4g} to {high:.4g})"
 
 

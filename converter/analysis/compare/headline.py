@@ -10,9 +10,13 @@ from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.events import unlike
 from traceferry.analysis.compare.gate import Outcome
+from traceferry.analysis.compare.level import ROUGH
+from traceferry.symbolication.short_names import brief_name, short_name
 
 # Rows that are named.
 MOST_NAMED = 3
+# Letters of a name, which is shortened beyond.
+LONGEST_NAME = 80
 # The part of all differences from which on a row is nearly all of them.
 NEARLY_ALL = 0.9
 # The part of the whole from which on a difference is worth to be told of.
@@ -89,12 +93,21 @@ def _changed(comparison: Comparison) -> list[str]:
     tables = sorted(comparison.tables, key=_rank)
     changed = next((table for table in tables if table.changed), None)
     if changed is not None:
-        return [*found, *(_said(row, changed, comparison) for row in changed.changed[:MOST_NAMED])]
+        return [*found, *_named(changed.changed, changed, comparison)]
     # Nothing else tells of the machine: as recorded, the whole changed by what one function did.
     rows = tables[0].rows if tables else ()
     all_of_them = sum(abs(row.difference) for row in rows)
     nearly_all = [row for row in rows if all_of_them and abs(row.difference) >= NEARLY_ALL * all_of_them]
-    return [*found, *(f"nearly all of it in {row.shown}" for row in nearly_all)]
+    return [*found, *(f"nearly all of it in {_brief(row)}" for row in nearly_all)]
+
+
+def _named(rows: Sequence[Row], table: Compared, comparison: Comparison) -> list[str]:
+    """Returns the first rows, and before them what their differences leave out: that of all functions, as of a slower
+    machine."""
+    ratio = table.level.ratio[0] if table.level is not None else 1.0
+    is_told = rows and abs(np.log(ratio)) > ROUGH
+    of_all = [f"all functions {ratio:.3g} times as much, and beyond that"] if is_told else []
+    return [*of_all, *(_said(row, table, comparison) for row in rows[:MOST_NAMED])]
 
 
 def _may_have_changed(comparison: Comparison) -> list[tuple[Compared, Row]]:
@@ -121,7 +134,7 @@ def _is_apart(row: Row, n_base: int) -> bool:
 def _largest(comparison: Comparison) -> list[str]:
     tables = [table for table in sorted(comparison.tables, key=_rank) if any(row.difference for row in table.rows)]
     rows = sorted(tables[0].rows, key=lambda row: (-abs(row.difference), str(row.key))) if tables else []
-    return [_said(row, tables[0], comparison) for row in rows[:MOST_NAMED] if row.difference]
+    return _named([row for row in rows if row.difference], tables[0], comparison) if tables else []
 
 
 def _rank(table: Compared) -> int:
@@ -131,4 +144,8 @@ def _rank(table: Compared) -> int:
 def _said(row: Row, table: Compared, comparison: Comparison) -> str:
     change, _, difference, base, new, _ = figures.cells(row, table, comparison)
     figure = f"{change}, " if change else ""
-    return f"{row.shown} {difference} ({figure}{base} to {new})"
+    return f"{_brief(row)} {difference} ({figure}{base} to {new})"
+
+
+def _brief(row: Row) -> str:
+    return brief_name(short_name(row.shown), LONGEST_NAME)

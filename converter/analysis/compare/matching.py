@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from traceferry.analysis.compare.alignment import Function, aligned
 from traceferry.common.errors import UsageError
+from traceferry.symbolication.short_names import short_name
 
 Key = tuple[Any, ...]
 T = TypeVar("T")
@@ -58,7 +59,8 @@ def matched(
     of_base = {f: _identity(r) for f, r in renamed.items()}
     of_new = {f: _identity(f) for f in sorted(set(new))}
     named_base, named_new = ({i for i in of.values() if not _is_in_file(i)} for of in (of_base, of_new))
-    found = _pairs(named_base, named_new, [lambda identity: identity, _without_folders, _without_file, _without_copies])
+    keys = [lambda identity: identity, _without_folders, _without_file, _without_copies, _without_arguments]
+    found = _pairs(named_base, named_new, keys)
     rest = _pairs(named_base - found.keys(), named_new - set(found.values()), [_without_kind])
     found |= {old: new for old, new in rest.items() if not (old[3] and new[3])}
     of_base = {f: found.get(i, i) for f, i in of_base.items()}
@@ -101,6 +103,11 @@ def _without_file(function: Function) -> Key | None:
 def _without_copies(function: Function) -> Key | None:
     name, file, line, kind = function
     return None if is_nameless(name) else (COPY.sub("", name), re.split(r"[/\\]", file)[-1], line, kind)
+
+
+def _without_arguments(function: Function) -> Key | None:
+    name, file, line, kind = function
+    return None if is_nameless(name) else (short_name(COPY.sub("", name)), re.split(r"[/\\]", file)[-1], line, kind)
 
 
 def _without_kind(function: Function) -> Key | None:

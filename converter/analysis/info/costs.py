@@ -10,12 +10,13 @@ from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.costs import Cost, costs_of, is_without_name, library_of
 from traceferry.common.units import format_duration
 from traceferry.model import Array, TraceBuilder, sums
+from traceferry.symbolication.short_names import brief_name
 from traceferry.timeline.off_cpu import EVENT as OFF_CPU
 
 Json = dict[str, Any]
 # Less of the whole is no cost that anybody would name.
 LEAST_COST = 0.01
-# Letters of a name, whose arguments are left out beyond.
+# Letters of a name, which is shortened beyond.
 LONGEST_NAME = 60
 OUTSIDE = "outside of your code"
 # As glibc calls its functions for itself, and Mono its ways to native code.
@@ -101,9 +102,7 @@ def _part(one: int, of: int) -> str:
 def _shown(name: str, shorts: Mapping[str, str]) -> str:
     name = shorts.get(name, name)
     name = name[found.end() :] if (found := _FOR_ITSELF.match(name)) else name
-    opening = name.find("(")
-    short = f"{name[:opening]}(…)" if len(name) > LONGEST_NAME and opening > 0 else name
-    return f"{short[: LONGEST_NAME - 1]}…" if len(short) > LONGEST_NAME else short
+    return brief_name(name, LONGEST_NAME)
 
 
 def format_share(part: int, whole: int) -> str:
