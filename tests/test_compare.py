@@ -607,6 +607,8 @@ def test_functions_match_across_builds() -> None:
         "a file that one side lacks": (("h", "", 0, ""), ("h", "c.c", 5, "")),
         "a compiler's copy": (("k.constprop.0", "d.c", 0, ""), ("k", "d.c", 1, "")),
         "inlined wherever it is called": (("mix", "f.cpp", 1, ""), ("mix(unsigned int)", "f.cpp", 1, "")),
+        "a line in the name": (("fib (app.py:12)", "", 0, ""), ("fib (app.py:15)", "", 0, "")),
+        "a line before the name": (("nn/module.py(1501): call", "", 0, ""), ("nn/module.py(1518): call", "", 0, "")),
         "one more argument": (("ns::load(int)", "f.cpp", 9, ""), ("ns::load(int, bool)", "f.cpp", 9, "")),
         "renamed": (("old::run", "e.c", 1, ""), ("young::run", "e.c", 1, "")),
         "anonymous, two lines added above": (("(anonymous)", "x.js", 10, ""), ("(anonymous)", "x.js", 12, "")),

@@ -1,8 +1,9 @@
 """Which function of one recording is which of another: by name, file and kind, across builds, addresses and tiers.
 
 What has no counterpart by all three is looked for by less: without folders of the file, then without the file, then
-without what compilers add to names, then without its kind where one has none, as those of viewers' files. Functions
-without a name of their own match by order in their file: alignment.py.
+without what compilers add to names and the lines that tools do, then without arguments, which debug information does
+not tell of a function that is inlined wherever it is called, then without its kind where one has none, as those of
+viewers' files. Functions without a name of their own match by order in their file: alignment.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ Key = tuple[Any, ...]
 T = TypeVar("T")
 NAMELESS = re.compile(r"^$|^[(<\[]?anonymous|^<lambda|\{lambda|\(anonymous (function|class)\)|\$_\d+|<lambda\w*>")
 # ".constprop.0", ".isra.0", ".part.3", ".cold", ".llvm.1234": added by compilers to copies of functions.
+# "fib (app.py:12)" of VizTracer, "module.py(1501): forward" of PyTorch's profiler.
+LINE = re.compile(r"(?<=.):\d+(?=\)$)|(?<=\.\w\w)\(\d+\)(?=: )")
 COPY = re.compile(r"(\.(constprop|isra|part|llvm|lto_priv|cold|clone)(\.\d+)?)+|@@?[A-Z]+_[\d.]+$")
 
 
@@ -59,8 +62,7 @@ def matched(
     of_base = {f: _identity(r) for f, r in renamed.items()}
     of_new = {f: _identity(f) for f in sorted(set(new))}
     named_base, named_new = ({i for i in of.values() if not _is_in_file(i)} for of in (of_base, of_new))
-    keys = [lambda identity: identity, _without_folders, _without_file, _without_copies, _without_arguments]
-    found = _pairs(named_base, named_new, keys)
+    found = _pairs(named_base, named_new, [lambda identity: identity, *BY_LESS])
     rest = _pairs(named_base - found.keys(), named_new - set(found.values()), [_without_kind])
     found |= {old: new for old, new in rest.items() if not (old[3] and new[3])}
     of_base = {f: found.get(i, i) for f, i in of_base.items()}
@@ -105,6 +107,11 @@ def _without_copies(function: Function) -> Key | None:
     return None if is_nameless(name) else (COPY.sub("", name), re.split(r"[/\\]", file)[-1], line, kind)
 
 
+def _without_line(function: Function) -> Key | None:
+    name, file, line, kind = function
+    return None if is_nameless(name) else (LINE.sub("", name), file, line, kind)
+
+
 def _without_arguments(function: Function) -> Key | None:
     name, file, line, kind = function
     return None if is_nameless(name) else (short_name(COPY.sub("", name)), re.split(r"[/\\]", file)[-1], line, kind)
@@ -113,6 +120,9 @@ def _without_arguments(function: Function) -> Key | None:
 def _without_kind(function: Function) -> Key | None:
     name, _, line, _ = function
     return None if is_nameless(name) else (name, line)
+
+
+BY_LESS = (_without_folders, _without_file, _without_copies, _without_line, _without_arguments)
 
 
 def _pairs(base: set[T], new: set[T], keys: Iterable[Callable[[T], Any]]) -> dict[T, T]:
