@@ -26,7 +26,6 @@ FILES = {
     "new.data": (b"PERFILE3" + bytes(80), "a perf.data of another version than 2"),
     "x.zip": (b"PK\3\4" + bytes(40), "a zip archive: unpack it"),
     "x.tar": (bytes(257) + b"ustar" + bytes(9), "a tar archive: unpack it"),
-    "x.xz": (b"\xfd7zXZ\0" + bytes(9), "a file compressed with xz"),
     "x.pcap": (b"\xd4\xc3\xb2\xa1" + bytes(20), "captured packets of a network"),
     "x.etl": (bytes(40) + b"\xff" * 9, "a trace of Event Tracing for Windows"),
     "x.nettrace": (b"Nettrace" + bytes(9), "a trace of .NET's EventPipe: dotnet-trace convert"),

@@ -1,6 +1,8 @@
-"""Opening an input: gzip members, zstd frames, how far they are decompressed, and what is damaged."""
+"""Opening an input: what compresses it, how far it is decompressed, and what is damaged."""
 
+import bz2
 import gzip
+import lzma
 import os
 import struct
 import threading
@@ -28,6 +30,7 @@ EMPTY_SKIPPABLE = struct.pack("<II", 0x184D2A50, 0)
 # Compresses to about half, in many blocks.
 DATA = b"".join(struct.pack("<II", n, n * 2654435761 & 0xFFFF_FFFF) for n in range(60_000))
 MIB = 1 << 20
+PACKS: tuple[Callable[[bytes], bytes], ...] = (zstandard.compress, gzip.compress, lzma.compress, bz2.compress)
 
 
 def checked(data: bytes) -> bytes:
@@ -92,22 +95,23 @@ def test_a_cut_frame_gives_its_whole_blocks(size: int, opened: Callable[..., Sou
     assert source.damage == "the compressed data ends too early"
 
 
-def test_gzip_members(opened: Callable[..., Source]) -> None:
-    for packed in (gzip.compress(DATA), gzip.compress(DATA[:9]) + gzip.compress(DATA[9:]), gzip.compress(DATA) + b"\0"):
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_members_and_streams(opened: Callable[..., Source], pack: Callable[[bytes], bytes]) -> None:
+    for packed in (pack(DATA), pack(DATA[:9]) + pack(DATA[9:]), pack(DATA) + b"\0"):
         source = opened(packed)
         assert (bytes(source.data), source.damage) == (DATA, "")
 
 
 def test_what_follows_the_compressed_data_is_reported(opened: Callable[..., Source]) -> None:
-    for packed in (zstandard.compress(DATA), gzip.compress(DATA)):
-        source = opened(packed + b"garbage")
+    for pack in PACKS:
+        source = opened(pack(DATA) + b"garbage")
         assert bytes(source.data) == DATA
         assert "ends 7 bytes before the file" in source.damage
 
 
 def test_cut_anywhere(opened: Callable[..., Source]) -> None:
     """Whole blocks count; the end of a frame is known from its last block and its checksum."""
-    for pack in (checked, streamed, gzip.compress):
+    for pack in (checked, streamed, gzip.compress, lzma.compress):
         packed = pack(DATA)
         for cut in (1, 3, 4, 5, 100, len(packed) // 2):
             source = opened(packed[:-cut])
@@ -118,7 +122,7 @@ def test_cut_anywhere(opened: Callable[..., Source]) -> None:
 
 
 def test_damaged_in_the_middle(opened: Callable[..., Source]) -> None:
-    for pack in (checked, gzip.compress):
+    for pack in (checked, gzip.compress, lzma.compress):
         packed = bytearray(pack(DATA))
         packed[len(packed) // 2 : len(packed) // 2 + 40] = bytes(range(40))
         source = opened(bytes(packed))
@@ -127,7 +131,8 @@ def test_damaged_in_the_middle(opened: Callable[..., Source]) -> None:
 
 
 def test_nothing_in_it(opened: Callable[..., Source]) -> None:
-    for data in (SKIPPABLE, SKIPPABLE + b"x", zstandard.compress(b""), gzip.compress(b""), b""):
+    cut = bz2.compress(DATA)[:5000]
+    for data in (SKIPPABLE, SKIPPABLE + b"x", b"", cut, b"BZh9" + bytes(9), *(pack(b"") for pack in PACKS)):
         with pytest.raises(FormatError):
             opened(data)
 
@@ -137,7 +142,7 @@ def test_nothing_in_it(opened: Callable[..., Source]) -> None:
 
 def test_the_limit_is_of_size_and_ratio(opened: Callable[..., Source]) -> None:
     """Small inputs may hold 16 MiB whatever their size; a limit by size alone allows any ratio."""
-    for pack in (zstandard.compress, gzip.compress):
+    for pack in PACKS:
         packed = pack(bytes(FREE + MIB))
         for limit, size in (
             (DEFAULT_LIMIT, max(FREE, 1000 * len(packed))),
@@ -173,7 +178,8 @@ def test_sizes_that_cannot_be(size: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_decompressing_takes_no_second_copy(opened: Callable[..., Source]) -> None:
-    for pack in (zstandard.compress, streamed, gzip.compress):
+    # The dictionary of xz is counted, too.
+    for pack in (zstandard.compress, streamed, gzip.compress, bz2.compress):
         packed = pack(DATA * 40)
         tracemalloc.start()
         source = opened(packed)

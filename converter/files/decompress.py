@@ -1,24 +1,28 @@
-"""Decompresses gzip and zstd up to a limit; what comes before the limit or before damage is kept."""
+"""Decompresses gzip, zstd, xz and bzip2 up to a limit; what comes before the limit or before damage is kept."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 Buffer = bytes | memoryview
 
 GZIP_MAGIC = b"\x1f\x8b"
+XZ_MAGIC = b"\xfd7zX"
+BZIP2_MAGIC = b"BZh"
 ZSTD_MAGIC = 0xFD2FB528
 # 0x184D2A50 to 0x184D2A5F: frames that hold no data, as pzstd and the seekable format write them.
 SKIPPABLE_MAGIC = 0x184D2A5
-COMPRESSED_SUFFIXES = (".gz", ".zst")
+COMPRESSED_SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
 # The largest header of a zstd frame, and the type of a block that is one byte, repeated.
 FRAME_HEADER_SIZE = 18
 RLE_BLOCK = 1
 GIVEN = 1 << 20
 PIECE = 1 << 17
+# What the dictionary of an xz stream may take: `xz -9` has 64 MiB.
+DICTIONARY = 128 << 20
 # So much of a stream becomes 64 MB at most: a block of 128 kB takes 4 bytes or more.
 FEW = 1 << 11
 
@@ -59,13 +63,23 @@ class _DamageError(Exception):
 
 
 def is_compressed(head: Buffer) -> bool:
-    return bytes(head[:2]) == GZIP_MAGIC or _is_zstd(_u32(head, 0))
+    return bytes(head[:4]).startswith((GZIP_MAGIC, XZ_MAGIC, BZIP2_MAGIC)) or _is_zstd(_u32(head, 0))
+
+
+def without_compression(name: str) -> str:
+    """Returns a file's name without the suffix of its compression."""
+    for suffix in COMPRESSED_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
 
 
 def decompress(raw: bytes | mmap.mmap, into: bytearray, at_most: int) -> Outcome:
-    """Appends what a file of gzip members, or of zstd frames, holds: at most at_most bytes."""
+    """Appends what a file holds, of gzip members, zstd frames, or streams of xz or bzip2: at most at_most bytes."""
     view = memoryview(raw)
-    return _collect(_gunzipped(view) if bytes(view[:2]) == GZIP_MAGIC else _unzstd_file(view), into, at_most)
+    head = bytes(view[:4])
+    of_magic = {GZIP_MAGIC: _gunzipped, XZ_MAGIC: _unxz, BZIP2_MAGIC: _bunzip2}
+    read = next((read for magic, read in of_magic.items() if head.startswith(magic)), _unzstd_file)
+    return _collect(read(view), into, at_most)
 
 
 def decompress_stream(pieces: Iterable[bytes], into: bytearray, at_most: int) -> Outcome:
@@ -90,19 +104,38 @@ def _gunzipped(view: memoryview) -> Iterator[memoryview]:
     from isal import igzip_lib
 
     isal_error: type[Exception] = igzip_lib.IsalError  # type: ignore[assignment]  # its stub declares an instance
+    return _streams(view, GZIP_MAGIC, lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP), isal_error)
+
+
+def _unxz(view: memoryview) -> Iterator[memoryview]:
+    import lzma
+
+    return _streams(view, XZ_MAGIC, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, DICTIONARY), lzma.LZMAError)
+
+
+def _bunzip2(view: memoryview) -> Iterator[memoryview]:
+    import bz2
+
+    return _streams(view, BZIP2_MAGIC, bz2.BZ2Decompressor, OSError)
+
+
+def _streams(
+    view: memoryview, magic: bytes, decompressor: Callable[[], Any], error_type: type[Exception]
+) -> Iterator[memoryview]:
+    """Yields what one or more streams hold."""
     at = 0
-    while bytes(view[at : at + 2]) == GZIP_MAGIC:
-        member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-        while not member.eof:
-            given = view[at : at + GIVEN] if member.needs_input else b""
-            if member.needs_input and not len(given):
+    while bytes(view[at : at + len(magic)]) == magic:
+        stream = decompressor()
+        while not stream.eof:
+            given = view[at : at + GIVEN] if stream.needs_input else b""
+            if stream.needs_input and not len(given):
                 raise _DamageError("ends too early")
             at += len(given)
             try:
-                yield memoryview(member.decompress(given, PIECE))
-            except isal_error as error:
+                yield memoryview(stream.decompress(given, PIECE))
+            except error_type as error:
                 raise _DamageError(f"is damaged: {error}") from None
-        at -= len(member.unused_data)
+        at -= len(stream.unused_data)
     _check_rest(view, at)
 
 

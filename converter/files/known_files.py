@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from traceferry.files.decompress import COMPRESSED_SUFFIXES, without_compression
 from traceferry.files.known_texts import known_text
 
 # e_type of the ELF header (gABI, chapter 4): a file to be linked, a program, a library or program, a core dump.
@@ -30,8 +31,6 @@ _KNOWN = (
     _Known(b"PK\3\4", "a zip archive", _UNPACK),
     _Known(b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     _Known(b"ustar", "a tar archive", _UNPACK, 257),
-    _Known(b"\xfd7zXZ\0", "a file compressed with xz", "xz -d decompresses it"),
-    _Known(b"BZh", "a file compressed with bzip2", "bzip2 -d decompresses it"),
     _Known(b"!<arch>\n", "an archive of object files"),
     _Known(b"MZ", "a program or library of Windows", _AS_SYMBOLS),
     _Known(b"\xcf\xfa\xed\xfe", "a program or library of macOS", _AS_SYMBOLS),
@@ -60,7 +59,6 @@ _BY_SUFFIX = {
     ".nsys-rep": ("a report of Nsight Systems", "nsys export writes other formats"),
     ".trace": ("a trace of Instruments or of Android", "samply record makes a profile that is read"),
 }  # fmt: skip
-_COMPRESSED = (".gz", ".zst")
 # Archives tell themselves at their 257th byte.
 HEAD = 512
 
@@ -73,7 +71,7 @@ def kind_of_unknown(head: bytes | memoryview, name: str) -> str:
     """Returns what can be said of a file that nobody knows, to stand behind that: that it is text, that it was
     compressed; "" of others. head: its first bytes, decompressed; name: of the file."""
     is_text = len(head) > 0 and not bytes(head).translate(None, _OF_TEXT)
-    packed = next((f"compressed ({suffix})" for suffix in _COMPRESSED if name.endswith(suffix)), "")
+    packed = next((f"compressed ({suffix})" for suffix in COMPRESSED_SUFFIXES if name.endswith(suffix)), "")
     said = ", ".join(part for part in ("text" if is_text else "", packed) if part)
     return f": {said}" if said else ""
 
@@ -86,7 +84,7 @@ def known_file(data: memoryview, name: str) -> str:
         what, advice = _found(bytes(data[:HEAD]), name)
     if not what:
         return ""
-    packed = next((suffix for suffix in _COMPRESSED if name.endswith(suffix)), "")
+    packed = next((suffix for suffix in COMPRESSED_SUFFIXES if name.endswith(suffix)), "")
     inside = f"{what}, compressed ({packed})" if packed else what
     return f"this is {inside}" + (f": {advice}" if advice else "")
 
@@ -101,7 +99,5 @@ def _found(head: bytes, name: str) -> tuple[str, str]:
     found = next((one for one in _KNOWN if head[one.at : one.at + len(one.magic)] == one.magic), None)
     if found is not None:
         return found.what, found.advice
-    plain = name
-    for suffix in _COMPRESSED:
-        plain = plain.removesuffix(suffix)
+    plain = without_compression(name)
     return next((known for suffix, known in _BY_SUFFIX.items() if plain.endswith(suffix)), ("", ""))

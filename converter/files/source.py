@@ -1,4 +1,4 @@
-"""A path or standard input becomes a Source: bytes in memory or mapped, with gzip and zstd undone."""
+"""A path or standard input becomes a Source: bytes in memory or mapped, decompressed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from traceferry.common.errors import ExhaustedError, FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.common.shown_text import shown
 from traceferry.files.answers import MACHINE, Answers
-from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, decompress, is_compressed
+from traceferry.files.decompress import DEFAULT_LIMIT, Limit, decompress, is_compressed, without_compression
 
 # Linux 5.14; the module mmap does not name it.
 MADV_POPULATE_READ = 22 if sys.platform == "linux" else None
@@ -68,10 +68,7 @@ class Source:
     @property
     def name(self) -> str:
         """The file's name without folders and without the suffix of a compression."""
-        name = Path(self.path).name
-        for suffix in COMPRESSED_SUFFIXES:
-            name = name.removesuffix(suffix)
-        return name
+        return without_compression(Path(self.path).name)
 
     def note_losses(self, report: Report) -> None:
         """Reports the part of the compressed data that is not in `data`."""

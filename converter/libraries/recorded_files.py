@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from traceferry.common.report import Report
-from traceferry.files.decompress import Limit
+from traceferry.files.decompress import COMPRESSED_SUFFIXES, Limit
 from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
 from traceferry.libraries import vdso
@@ -102,7 +102,7 @@ class RecordedFiles:
     def _places(self, path: str, build_id: str) -> Iterator[str]:
         if os.path.isabs(path):
             for root in self._sysroots:
-                yield from (f"{root.rstrip(os.sep)}{path}{suffix}" for suffix in ("", ".zst", ".gz"))
+                yield from (f"{root.rstrip(os.sep)}{path}{suffix}" for suffix in ("", *COMPRESSED_SUFFIXES))
             if build_id:
                 yield path.removesuffix(DELETED)
         if len(build_id) > 2:

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from traceferry.common.errors import FormatError
+from traceferry.files.decompress import DICTIONARY
 from traceferry.files.source import Source
 from traceferry.symbolication.binary import FREE, MAX_RATIO, Binary
 
 DEBUG_LINK, ALT_LINK, MINI_DEBUG_INFO = ".gnu_debuglink", ".gnu_debugaltlink", ".gnu_debugdata"
 # DWARF 5's .gnu_debugaltlink, which the file that is shared has, too.
 SUPPLEMENT = ".debug_sup"
-# What the dictionary of an xz stream may take: `xz -9` has 64 MiB.
-DICTIONARY = 128 << 20
 MAX_NAME = 4096
 
 

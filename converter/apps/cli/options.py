@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from traceferry import registry
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.errors import UsageError
+from traceferry.files.decompress import without_compression
 from traceferry.files.source import is_recording_folder
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def add_input_options(parser: CommandParser, may_lack: bool = False) -> None:
         "inputs",
         nargs="*" if may_lack else "+",
         metavar="INPUT",
-        help="recordings, plain or compressed (.gz, .zst); - is standard input",
+        help="recordings, plain or compressed (.gz, .zst, .xz, .bz2); - is standard input",
     )
     add_recording_options(parser)
 
@@ -169,7 +170,7 @@ def _recording_in(folder: str) -> str:
     """Returns the only file whose name is that of a recording: of samples before the jitted code that they need, and
     before what is also an output, which may be this one's own, or a name of anything."""
     names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
-    plain = {name: name.removesuffix(".gz").removesuffix(".zst") for name in names}
+    plain = {name: without_compression(name) for name in names}
     outputs = {suffix for exporter in registry.EXPORTERS for suffix in exporter.suffixes}
     suffixes = [suffix for importer in registry.IMPORTERS for suffix in importer.suffixes]
     recorded = [suffix for suffix in suffixes if suffix not in outputs and suffix not in NAMES_OF_ANYTHING]

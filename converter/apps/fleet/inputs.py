@@ -15,6 +15,7 @@ from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.storage import Info
 from traceferry.apps.fleet.tables import COLUMNS
 from traceferry.common.errors import UsageError
+from traceferry.files.decompress import COMPRESSED_SUFFIXES
 from traceferry.registry import EXPORTERS
 
 LABEL = re.compile(r"\{(\w+)\}")
@@ -23,7 +24,7 @@ PART = re.compile(r"\{(?P<label>\w+)\}|(?P<deep>\*\*/?)|(?P<star>\*)|(?P<one>\?)
 MAGIC = re.compile(r"[*?\[{]")
 ANYTHING = re.compile(".*", re.DOTALL)
 # By their names these belong to a recording in the same folder, where there is one: the code of JIT compilers.
-COMPANION = re.compile(r"(jit-\d+\.dump|perf-\d+\.map)(\.gz|\.zst)?")
+COMPANION = re.compile(rf"(jit-\d+\.dump|perf-\d+\.map)({'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})?")
 # Of a recording that is a folder.
 FOLDER_MAIN = "data"
 FOLDER_PART = re.compile(r"data\.\d+")
