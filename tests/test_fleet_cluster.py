@@ -115,7 +115,7 @@ def test_every_damaged_recording_is_named(bucket: Bucket) -> None:
     assert {row["status"] for row in rows} == {"done", "damaged"}
 
 
-@pytest.mark.parametrize(("workers", "partition"), [(1, 40), (5, 3)])
+@pytest.mark.parametrize(("workers", "partition"), [pytest.param(1, 40, marks=pytest.mark.large), (5, 3)])
 @pytest.mark.large
 def test_any_workers_and_partitions_give_the_same_bytes(workers: int, partition: int, bucket: Bucket) -> None:
     output = f"w{workers}"
@@ -123,6 +123,7 @@ def test_any_workers_and_partitions_give_the_same_bytes(workers: int, partition:
     assert bucket.content(output) == bucket.content("reference")
 
 
+@pytest.mark.large
 def test_a_server_that_fails_changes_nothing(bucket: Bucket) -> None:
     bucket.s3.fail_every = 20
     try:
@@ -146,6 +147,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
         return []
 
 
+@pytest.mark.large
 @pytest.mark.large
 def test_workers_that_die_change_nothing(bucket: Bucket) -> None:
     """One is killed after each tenth of the recordings."""

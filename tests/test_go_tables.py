@@ -190,7 +190,7 @@ def test_a_symbol_goes_before_the_name_in_the_tables() -> None:
 # ---------------------------------------------------------------- damage
 
 
-@pytest.mark.parametrize("since", [2, 16, 18, 20])
+@pytest.mark.parametrize("since", one_in(2, [20, 18, 16, 2]))
 def test_every_cut_is_read_or_refused(since: int) -> None:
     data = program(since).elf()
     for end in range(64, len(data), 7):

@@ -614,7 +614,7 @@ def looked_up(functions: list[Body], address: int) -> Stack:
     return [(name, *place) for name, place in zip(names, [*places, rows[nth - 1][1:]], strict=True)][::-1]
 
 
-@examples(200)
+@examples(100)
 @given(bodies(), st.sampled_from(SHAPES))
 def test_look_ups_are_those_of_plain_python(functions: list[Body], shape: tuple[int, str, int]) -> None:
     file = GsymFile(*shape)

@@ -440,7 +440,7 @@ def shown_bytes(trace: Trace) -> int:
 def test_a_hostile_chain_takes_no_more_memory_than_its_frames() -> None:
     tracemalloc.start()
     try:
-        trace = read(hostile_chain(500, 500))
+        trace = read(hostile_chain(300, 300))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

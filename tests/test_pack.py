@@ -110,7 +110,7 @@ def test_a_recording_of_this_machine_is_the_same_elsewhere(tmp_path: Path, call_
 @pytest.mark.parametrize(
     ("recording", "options"),
     [
-        (JAVA / "perf.data.zst", ()),
+        pytest.param(JAVA / "perf.data.zst", (), marks=pytest.mark.large),
         pytest.param(WASMTIME / "perf.data.zst", (), marks=pytest.mark.large),
         pytest.param(XRAY / "fdr-c19-pie-except.xray", ("--symbols", XRAY / "except-pie.zst"), marks=pytest.mark.large),
         (REPO / "fixtures/mono/mono-6.8/threads.mlpd.zst", ()),

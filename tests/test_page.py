@@ -242,10 +242,10 @@ def test_more_counters_than_there_is_room_for(tmp_path: Path) -> None:
     assert len(listed) + cut == 30_000
 
 
-def test_ten_thousand_threads(tmp_path: Path) -> None:
-    path = saved(many_threads(10_000), tmp_path, without=["firefox", "perfetto"])
-    assert len(data_of(path)["info"]["processes"][0]["threads"]) == 10_000
-    assert sum(own_of(data_of(path), "samples").values()) == 20_000
+def test_thousands_of_threads(tmp_path: Path) -> None:
+    path = saved(many_threads(3_000), tmp_path, without=["firefox", "perfetto"])
+    assert len(data_of(path)["info"]["processes"][0]["threads"]) == 3_000
+    assert sum(own_of(data_of(path), "samples").values()) == 6_000
 
 
 def test_times_beyond_64_bits(tmp_path: Path) -> None:

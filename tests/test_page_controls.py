@@ -230,7 +230,13 @@ def test_a_viewer_that_is_not_reached_is_told_of_soon(pages: dict[str, Path], op
 
 
 @pytest.mark.parametrize(
-    ("name", "scheme"), [("xray", "light"), ("jit", "dark"), ("events", "light"), ("mono", "dark")]
+    ("name", "scheme"),
+    [
+        ("xray", "light"),
+        ("mono", "dark"),
+        ("events", "light"),
+        pytest.param("jit", "dark", marks=pytest.mark.large),
+    ],
 )
 def test_no_serious_finding_of_axe(name: str, scheme: str, pages: dict[str, Path], open_page: Any) -> None:
     shown = open_page(pages[name], color_scheme=scheme)
