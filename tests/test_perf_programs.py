@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from builders.jitdump import JitDump
 from builders.perf_data import PerfData
 from readers import perfetto
-from support import report_of, states_of
+from support import load_checked, report_of, states_of
 from test_perf_map import (
     CHILD,
     CODE,
@@ -33,6 +34,7 @@ from test_perf_map import (
 )
 
 import traceferry
+from traceferry.importers.perf import map_files
 from traceferry.model import Trace
 from traceferry.reading import ImportContext
 
@@ -211,6 +213,12 @@ def listed(folder: Path, data: PerfData, pid: int = PID, at: int = CODE) -> Trac
 WRITTEN = 1_700_000_000 * SECOND
 
 
+def saved(folder: Path, data: PerfData) -> Path:
+    path = folder / "perf.data"
+    path.write_bytes(data.bytes())
+    return path
+
+
 def with_memory(seconds: int) -> PerfData:
     """A program that starts so many seconds after WRITTEN, and runs in memory without a file."""
     data = PerfData(start=START).event().feature(CLOCK_DATA=(1, WRITTEN + seconds * SECOND, START + 10))
@@ -244,13 +252,45 @@ def test_a_child_runs_what_its_parent_listed(tmp_path: Path) -> None:
 
 
 def test_a_list_from_within_a_container(tmp_path: Path) -> None:
-    """There the process is 1: nothing is guessed, but the report tells."""
+    """There the process is 1: nothing is guessed, but the report tells, and the user may say so."""
     trace = listed(tmp_path, with_memory(-60), pid=1)
     assert stacks(trace) == ["[code in //anon]"]
     (issue,) = (issue for issue in trace.report if issue.kind == "map_of_other_number")
-    assert (issue.count, issue.details) == (1, ("perf-1.map lists 1 addresses of process 7: perf-7.map",))
+    assert (issue.count, issue.details) == (1, ("perf-1.map lists 1 addresses of process 7",))
+    assert trace.report.places("map_of_other_number") == {str(tmp_path / "perf-1.map")}
+    given = load_checked(saved(tmp_path, with_memory(-60)), [tmp_path / "perf-1.map"])
+    assert stacks(given) == ["listed"]
+    assert {"map_of_other_number", "symbols_unused"}.isdisjoint(report_of(given))
     other = listed(tmp_path, with_memory(-60), pid=1, at=CODE + 0x100)
     assert "map_of_other_number" not in report_of(other)
+
+
+def test_lists_that_are_given_name_the_processes_whose_code_they_list(tmp_path: Path) -> None:
+    """Of two processes in containers, each the first one there, and of one whose list has its number."""
+    data = recorded()
+    for nth, pid in enumerate((PID, CHILD, 9)):
+        at = CODE + nth * 0x10000
+        data.mmap2(pid, pid, at, 4096, at, "//anon", ts=START + 20).sample(pid, pid, START + 30, at + 4)
+        for folder in ("a", "b", "c"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / "abc"[nth] / f"perf-{9 if pid == 9 else 1}.map").write_text(f"{at:x} 40 of {pid}\n")
+    trace = load_checked(saved(tmp_path, data), sorted(tmp_path.glob("*/perf-*.map")))
+    assert [stacks(trace, pid) for pid in (PID, CHILD, 9)] == [[f"of {PID}"], [f"of {CHILD}"], ["of 9"]]
+    unused = load_checked(saved(tmp_path, recorded().sample(PID, PID, START, A)), [tmp_path / "a/perf-1.map"])
+    assert "symbols_unused" in report_of(unused)
+
+
+def test_a_list_where_programs_write_them_is_told_of_if_it_is_of_the_recordings_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "tmp"
+    own.mkdir()
+    monkeypatch.setattr(map_files, "FOLDER", str(own))
+    path = saved(tmp_path, with_memory(-60).feature(HOSTNAME=platform.node()))
+    (own / "perf-1.map").write_text(f"{CODE:x} 40 listed\n")
+    assert report_of(load_checked(path))["map_of_other_number"] == 1
+    os.utime(own / "perf-1.map", (1_600_000_000, 1_600_000_000))
+    assert "map_of_other_number" not in report_of(load_checked(path))
 
 
 def test_a_list_in_the_recorded_machines_file_tree(tmp_path: Path) -> None:

@@ -267,6 +267,17 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"names_partly_missing": {"where": "liby.so 0", "detail": "liby.so (1)", "advice": "pip"}}},
         ["names are missing for 100 % of the samples", "  liby.so (100 %): pip: traceferry x.data --symbols FILE"],
     ),
+    "code that a process in a container lists": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50},
+         "notes": {"map_of_other_number": {"where": "a b/perf-1.map"}, "code_unrecorded": {}}},
+        ["names are missing for 100 % of the samples",
+         "  [code in //anon] (100 %): a process in a container lists its code by its number there: "
+         "traceferry x.data --symbols 'a b/perf-1.map'"],
+    ),
+    "code that nothing lists": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50}, "notes": {"code_unrecorded": {"advice": "let it write names"}}},
+        ["names are missing for 100 % of the samples", "  [code in //anon] (100 %): let it write names"],
+    ),
     "the kernel": (
         {"stacks": {f"[kernel.kallsyms]+0x12@[kernel.kallsyms]#Kernel {MAIN}": 50},
          "notes": {"kernel_names_missing": {"count": 2, "advice": "convert as root"}}},

@@ -116,7 +116,8 @@ KINDS: dict[str, Kind] = {
         "a perf-PID.map is older than the process: another one of that number wrote it, and it names nothing"),
     "map_of_other_number": Kind("info",
         "a perf-PID.map of another number lists code of a process that has none of its own",
-        "in a container, processes have numbers of their own: give the file the recorded process's name"),
+        "in a container, processes have numbers of their own: --symbols with the file's path takes it for the process "
+        "whose code it lists"),
     "outside_namespace": Kind("loss",
         "samples of all tasks outside of the recorder's pid namespace, and idle ones, are one thread without names",
         "run perf outside of the container, or in one with the host's processes (--pid=host)"),
@@ -212,7 +213,8 @@ KINDS: dict[str, Kind] = {
         "usually frames of code built without frame pointers"),
     "code_unrecorded": Kind("info", "generated code that nothing names is shown by the memory in which it is",
         "let the runtime write the names of its code from the start of the program: docs/record has the options of "
-        "each; stubs and trampolines of some have none"),
+        "each; of a program in a container, copy its /tmp/perf-*.map here, and --symbols FILE takes it; stubs and "
+        "trampolines of some runtimes have no names"),
     "names_missing": Kind("loss", "functions of mapped files are shown by address for want of symbols",
         "give the recorded files: --sysroot / if they are still on this machine, --sysroot DIR for a copy of the "
         "recorded machine's files, or --symbols FILE; perf record --buildid-mmap writes build ids also with -z, -B or "

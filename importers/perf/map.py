@@ -20,7 +20,7 @@ from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.copied_text import with_copied_text
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
 from traceferry.importers.perf.layout import BRANCH_CALL_STACK
-from traceferry.importers.perf.map_files import MapFiles
+from traceferry.importers.perf.map_files import MapFiles, map_files_apart
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.pairs import Intervals, intervals
@@ -91,9 +91,10 @@ def _add_recording(
         report.note(problem.kind, problem.count, offset=problem.offset, where=shown, detail=problem.detail)
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
     recorded_at = source.answers.ask("written", report, lambda: written_at(source), unpacked=float)
+    context, given = map_files_apart(context)
     natives = Natives(trace, context, recording, source, recorded_at)
     programs = Programs(recording)
-    map_files = MapFiles(source, recording, context, report)
+    map_files = MapFiles(source, recording, context, given, report, recorded_at)
     memory = Memory(recording, trace, natives, programs, offset_ns, map_files)
     samples = recording.samples
     if np.any(samples.user_at >= 0):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from traceferry.common.report import Report
 from traceferry.files.answers import Blob, checked
 from traceferry.files.named_files import open_named, read_named
-from traceferry.files.source import Source, paths_beside
+from traceferry.files.source import Source, paths_beside, written_at
 from traceferry.importers.perf.ahead import Image, images_of, is_of_image, map_names, signature_of
 from traceferry.importers.perf.recording import Recording
 from traceferry.model import Array, containing_interval
@@ -30,6 +31,8 @@ FOLDER = "/tmp"
 # How many files of other processes are looked at, and how large they may be.
 MAX_OTHERS = 16
 MAX_OTHER_SIZE = 16 << 20
+# By so many seconds clocks may have been set while a program was recorded.
+STEPS = 60.0
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,24 @@ class MapFile:
     text: str
     written_ns: int
 
+    @cached_property
+    def begins(self) -> Array:
+        """uint64: where the code of each line begins."""
+        return np.array([begin for begin, _, _ in read_map_file(self.text)], np.uint64)
+
 
 class MapFiles:
     """Looks for perf-PID.map beside a recording, in the user's folders and trees, and where it was written if this is
-    that machine."""
+    that machine. given: files that the user gives by themselves; recorded_at: when the recording ended, in seconds
+    since 1970."""
 
-    def __init__(self, source: Source, recording: Recording, context: ImportContext, report: Report) -> None:
+    def __init__(
+        self, source: Source, recording: Recording, context: ImportContext, given: Sequence[Source], report: Report,
+        recorded_at: float,
+    ) -> None:  # fmt: skip
+        ts = recording.samples.ts
+        self._begun_at = recorded_at - (int(ts[-1]) - int(ts[0])) / 1e9 - STEPS if len(ts) else recorded_at
+        self._given = [(one.name, file) for one in given if (file := _of_source(one, report)) is not None]
         hostname = recording.features.hostname
         self._source = source
         self._folders = context.folders
@@ -59,6 +74,20 @@ class MapFiles:
     def of(self, pid: int) -> MapFile | None:
         """Returns the file of a process."""
         return self._answers.ask(f"map {pid}", self._report, lambda: self._find(f"perf-{pid}.map"), _packed, _unpacked)
+
+    def given_for(self, pid: int, lists_code: Callable[[MapFile], int]) -> MapFile | None:
+        """Returns the file that the user gives with most lines of a process's code, of whatever number; None where none
+        has any. lists_code: counts the lines of a file in memory of the process that is no file's. In a container,
+        processes have numbers of their own."""
+        if not self._given and not self._answers.is_kept:
+            return None
+        return self._answers.ask(
+            f"given map {pid}", self._report, lambda: self._best_given(lists_code), _packed, _unpacked
+        )
+
+    def _best_given(self, lists_code: Callable[[MapFile], int]) -> MapFile | None:
+        found = max((file for _, file in self._given), key=lists_code, default=None)
+        return found if found is not None and lists_code(found) and self._noted(found) else None
 
     def compiled_ahead(self, pid: int) -> MapFile | None:
         """Returns the functions of images that CoreCLR loaded into a process, as lines of its own file would have
@@ -101,6 +130,9 @@ class MapFiles:
         return None
 
     def _find(self, name: str) -> MapFile | None:
+        given = next((file for other, file in self._given if other == name), None)
+        if given is not None and self._noted(given):
+            return given
         places = list(paths_beside([self._source], self._folders, name))
         places += [(f"{folder}/{name}", folder) for folder in self._trees]
         places += [(f"{folder}/{name}", "") for folder in self._own]
@@ -117,6 +149,10 @@ class MapFiles:
         except OSError:
             return None
 
+    def _noted(self, file: MapFile) -> bool:
+        self._report.note("files_read", where=file.path, detail=file.path)
+        return True
+
     def note_others(self, pids: Iterable[int], nameless: Mapping[int, Array]) -> None:
         """Tells of files of other numbers that list addresses for which no name was found. nameless: these (uint64) of
         each process. In a container, processes have numbers of their own."""
@@ -124,29 +160,62 @@ class MapFiles:
 
     def _note_others(self, pids: Iterable[int], nameless: Mapping[int, Array]) -> None:
         known = {f"perf-{pid}.map" for pid in pids}
+        most: dict[int, tuple[int, str]] = {}
         for path, beside in self._others(known) if nameless else ():
             text = read_named(path, Report(), at_most=MAX_OTHER_SIZE, beside=beside)
             lines = list(read_map_file(text or ""))
-            n_listed = {pid: _n_inside(lines, addresses) for pid, addresses in nameless.items()}
-            pid = max(n_listed, key=lambda pid: (n_listed[pid], -pid))
-            if n_listed[pid]:
-                detail = f"{Path(path).name} lists {n_listed[pid]} addresses of process {pid}: perf-{pid}.map"
-                self._report.note("map_of_other_number", n_listed[pid], where=path, detail=detail)
+            for pid, addresses in nameless.items():
+                n = _n_inside(lines, addresses)
+                if n > most.get(pid, (0, ""))[0]:
+                    most[pid] = n, path
+        for pid, (n, path) in most.items():
+            detail = f"{Path(path).name} lists {n} addresses of process {pid}"
+            self._report.note("map_of_other_number", n, where=path, detail=detail)
 
     def _others(self, known: set[str]) -> list[tuple[str, str]]:
-        """Returns (path, what the user has named there)."""
+        """Returns (path, what the user has named there), where programs write them only what is of the recording's
+        time."""
         folders = [
             (str(Path(path).parent), beside) for path, beside in paths_beside([self._source], self._folders, "-")
         ]
         folders += [(folder, folder) for folder in self._trees]
+        folders += [(folder, "") for folder in self._own]
         found: list[tuple[str, str]] = []
         for folder, beside in dict.fromkeys(folders):
-            try:
-                names = sorted(name for name in os.listdir(folder) if NAME.fullmatch(name) and name not in known)
-            except OSError:
-                continue
-            found += [(f"{folder}/{name}", beside) for name in names]
+            names = sorted(name for name in _names_in(folder) if NAME.fullmatch(name) and name not in known)
+            given = {file.path for _, file in self._given}
+            paths = [path for name in names if (path := f"{folder}/{name}") not in given]
+            found += [(path, beside) for path in paths if beside or _written_at(path) >= self._begun_at]
         return found[:MAX_OTHERS]
+
+
+def map_files_apart(context: ImportContext) -> tuple[ImportContext, list[Source]]:
+    """Returns the context without the map files that the user gives by themselves, and these."""
+    given = [source for source in context.symbols if NAME.fullmatch(source.name)]
+    return replace(context, symbols=[one for one in context.symbols if not NAME.fullmatch(one.name)]), given
+
+
+def _of_source(source: Source, report: Report) -> MapFile | None:
+    if len(source.data) > MAX_SIZE:
+        detail = f"{source.path}: its {len(source.data)} bytes are more than the {MAX_SIZE} that are read"
+        report.note("file_refused", where=source.path, detail=detail)
+        return None
+    return MapFile(source.path, bytes(source.data).decode("utf-8", "replace"), int(written_at(source) * 1e9))
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _written_at(path: str) -> float:
+    """Returns when a file was last written to, in seconds since 1970; 0 where that is not known."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _packed(found: MapFile | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -220,12 +220,8 @@ class Memory:
         if space < FIRST_PROGRAM or not len(addresses):
             return
         program = self.programs.all[space - FIRST_PROGRAM]
-        maps = [one for one in self._maps_of(program)[0] if not content_of(one)]
-        memory = sorted((one.start, _end(one.start, one.length)) for one in maps)
-        if not self._lists[program.pid] and memory:
-            begin, end = (np.array(column, np.uint64) for column in zip(*memory, strict=True))
-            nth = np.searchsorted(begin, addresses, "right") - 1
-            inside = addresses[(nth >= 0) & (addresses < np.maximum.accumulate(end)[nth])]
+        inside = addresses[self._is_in_no_file(program, addresses)]
+        if not self._lists[program.pid] and len(inside):
             self.nameless[program.pid] = np.union1d(self.nameless.get(program.pid, inside[:0]), inside)
 
     def memory_names(self, space: int, addresses: Array) -> Array:
@@ -362,13 +358,30 @@ class Memory:
         write the same names there as into a jitdump."""
         listed = self._lists.get(program.pid)
         if listed is None:
-            found = (self._map_files.of(program.pid), LISTED), (self._map_files.compiled_ahead(program.pid), LOADED)
+            pid = program.pid
+            own = self._map_files.of(pid) or self._map_files.given_for(pid, partial(self._n_listed, program))
+            found = (own, LISTED), (self._map_files.compiled_ahead(program.pid), LOADED)
             listed = [(file, self._regions_of_list(file.text, layer)) for file, layer in found if file is not None]
             self._lists[program.pid] = listed
         begun = self._unix_ns(program.start)
         return joined(
             [regions_of([]), *(regions for file, regions in listed if not self._is_stale(file, program, begun))]
         )
+
+    def _n_listed(self, program: Program, file: MapFile) -> int:
+        """Counts the lines of a perf-PID.map in memory of a program that is no file's."""
+        return int(self._is_in_no_file(program, file.begins).sum())
+
+    def _is_in_no_file(self, program: Program, addresses: Array) -> Array:
+        """bool: which of the addresses (uint64) are in memory of a program that is no file's."""
+        maps = [one for one in self._maps_of(program)[0] if not content_of(one)]
+        memory = sorted((one.start, _end(one.start, one.length)) for one in maps)
+        if not memory:
+            return np.zeros(len(addresses), bool)
+        begin, end = (np.array(column, np.uint64) for column in zip(*memory, strict=True))
+        nth = np.searchsorted(begin, addresses, "right") - 1
+        found: Array = (nth >= 0) & (addresses < np.maximum.accumulate(end)[nth])
+        return found
 
     def _regions_of_list(self, text: str, layer: int) -> Regions:
         lines = list(read_map_file(text))

@@ -238,7 +238,7 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
     """Returns what gives the functions of a library, of the kernel or of generated code their names."""
     report = case.trace.report
     if name.startswith(GENERATED):
-        return None
+        return _advice_for_generated(case, name, share)
     if name == KERNEL_GROUP:
         issue = case.issues.get("kernel_names_missing") or case.issues.get("kernel_elsewhere")
         return Advice("names_missing", f"the kernel ({share}): {issue.advice}") if issue is not None else None
@@ -258,6 +258,21 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
                 "names_missing", f"{name} ({share}): {_why_nameless(case, name, kind, detail, advice)}", command
             )
     return None
+
+
+def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
+    """Returns what names code that no file holds: a list of it that is here, or the runtime, of which `_functions`
+    tells more where it is known."""
+    maps = sorted(case.trace.report.places("map_of_other_number"))
+    if maps:
+        text = f"{name} ({share}): a process in a container lists its code by its number there"
+        return Advice(
+            "names_missing", text, case.read_with(" ".join(f"--symbols {shlex.quote(path)}" for path in maps))
+        )
+    issue = case.issues.get("code_unrecorded")
+    if issue is None or _functions(case) is not None:
+        return None
+    return Advice("names_missing", f"{name} ({share}): {issue.advice}")
 
 
 def _why_nameless(case: Case, name: str, kind: str, detail: str, advice: str) -> str:
