@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -140,6 +141,16 @@ def test_without_a_word_there_is_a_short_help(run: Run) -> None:
     done = run()
     assert (done.status, done.out) == (2, "")
     assert [line.split()[0] for line in done.err.splitlines() if line.startswith("  ")] == ["traceferry"] * 3
+
+
+def test_the_columns_of_the_short_help_stand_below_each_other(run: Run) -> None:
+    lines = [line for line in run().err.splitlines() if line.startswith("  ")]
+    assert len({re.search(r" {3,}(?=\S)", line[2:]).end() for line in lines}) == 1
+
+
+def test_help_is_a_word_too(run: Run) -> None:
+    assert run("help").out == run("--help").out
+    assert run("help", "info").out == run("info", "--help").out
 
 
 def test_inputs_may_stand_after_options(run: Run, folder: Path) -> None:
@@ -340,9 +351,15 @@ def test_damaged_data_is_converted(run: Run, folder: Path) -> None:
 def test_check(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "damaged.xray").write_bytes(DAMAGED)
     status, printed, _ = run("check", "app.xray", "--symbols", "app")
-    assert (status, printed.splitlines()[-1]) == (0, "passed: the trace is valid")
+    assert (status, printed.splitlines()[0]) == (0, "good recording: 2 threads, 1ms")
+    assert printed.splitlines()[-1].startswith("passed: the trace is valid; 1 note on what was repaired or guessed")
+    assert "info: " not in printed
+    told = run("check", "app.xray", "--symbols", "app", "-v").out
+    assert "\ninfo: " in told
+    assert told.endswith("\npassed: the trace is valid\n")
     lossy = run("check", "lossy.xray")
-    assert (lossy.status, lossy.out.splitlines()[-1]) == (1, "failed: data was lost or damaged")
+    assert lossy.status == 1
+    assert lossy.out.splitlines()[-1].startswith("failed: data was lost or damaged")
     assert "entry_lost" in lossy.out
     assert run("check", "lossy.xray", "--fail-on", "damage").status == 0
     assert run("check", "damaged.xray", "--fail-on", "damage").status == 1
@@ -366,6 +383,9 @@ FAILURES = {
     "unknown output format": (["convert", "app.xray", "--to", "svg"], "unknown output format 'svg'"),
     "a mistyped command": (["convrt", "app.xray"], "convrt: neither a file nor a command; did you mean convert?"),
     "a mistyped option": (["convert", "app.xray", "--symbol", "app"], "unknown option; did you mean --symbols?"),
+    "an option of another command": (["app.xray", "--in", "page"], "--in: unknown option; traceferry view has it"),
+    "a command of another tool": (["report", "app.xray"], "report: neither a file nor a command; did you mean info?"),
+    "a recorder": (["record", "app"], "traceferry records nothing itself: record with perf record -g PROGRAM"),
     "an option of another tool": (["compare", "a", "--vs", "b"], "--vs: unknown option; did you mean --new?"),
     "a short word": (["compare", "a", "--vx", "b"], "--vx: unknown option (see"),
     "a mistyped format": (["convert", "app.xray", "--to", "perfeto"], "'perfeto'; did you mean perfetto?"),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import orjson
 import pytest
 from test_compare import run_with
 
@@ -17,6 +18,8 @@ from traceferry.analysis.compare.headline import headline, verdict_of
 from traceferry.analysis.compare.markdown import as_markdown
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.text import as_text
+from traceferry.analysis.compare.trees import diff_tree
+from traceferry.exporters.html.comparison import _shaped
 
 
 def drawn(rng: np.random.Generator, *amounts: float, n: int) -> list[Run]:
@@ -51,6 +54,11 @@ def test_one_run_on_one_side() -> None:
 def test_identical_recordings(n: int) -> None:
     runs = [run_with({"a": 100 + nth, "b": 50}) for nth in range(n)]
     assert said(runs, runs) == "identical: both sides have the same calls, samples, times and sizes"
+    comparison = compare(runs, runs, Options())
+    assert "unknown" not in as_text(comparison, 20) + as_markdown(comparison)
+    page = orjson.dumps(_shaped(comparison, as_json(comparison), diff_tree(comparison), 20))
+    assert b"unknown" not in page
+    assert b'"same"' in page
 
 
 @pytest.mark.parametrize("amounts", [(2000.0,), (2000.0, 3.0), (2000.0, 40.0, 20.0)])

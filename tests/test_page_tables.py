@@ -13,7 +13,7 @@ from test_page import RECORDINGS, saved
 
 NO_BREAK = ","
 LONG = "Company.Product.Subsystem.Dictionary<System.String,System.Collections.Generic.List<Order>>:GetOrAddRange"
-# Cells of more than three lines, and words that are broken within, of what is shown.
+# Cells of more than three lines, words that are broken within, and lines that may end with "(", of what is shown.
 UNREADABLE = """[...document.querySelectorAll(".panel:not([hidden]) td")].filter((cell) => {
     const lines = (node) => { const range = document.createRange(); range.selectNodeContents(node);
       return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size; };
@@ -22,7 +22,8 @@ UNREADABLE = """[...document.querySelectorAll(".panel:not([hidden]) td")].filter
     let broken = false;
     while (walker.nextNode()) broken ||= /^[\\w$]{1,24}$/.test(walker.currentNode.data.trim())
       && lines(walker.currentNode) > 1;
-    return tall || broken; }).map((cell) => cell.textContent.slice(0, 80))"""
+    const open = [...cell.querySelectorAll("wbr")].some((one) => /\\s[(<[]$/.test(one.previousSibling.textContent));
+    return tall || broken || open; }).map((cell) => cell.textContent.slice(0, 80))"""
 
 
 @pytest.fixture(scope="module")

@@ -179,6 +179,7 @@ def test_what_is_gone_is_not_advised_to_be_taken_from_its_path(tmp_path: Path) -
     here.write_bytes(b"\x7fELF")
     assert why(str(here), os.stat(here).st_ctime + 1) == ("", "")
     assert why("/nowhere/app", None) == ("", "")
+    assert why(str(here), None) == ("", recorded_files.IS_AT_ITS_PATH), "nobody knows which machine was recorded"
 
 
 def test_a_deleted_file_is_named_by_a_copy_of_it(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         data.sample(5, 5 + nth % 2, ip=0x1100 + nth % 3)
     path = "esc\x1b[31m.perf.data"
     Path(path).write_bytes(data.bytes())
+    Path("longer.data").write_bytes(data.sample(5, 5, ip=0x1100).bytes())
     Path("esc.sym").write_text(f"MODULE Linux x86_64 {'0' * 33} {EVIL[:10]}\nFUNC 1000 10 0 evil\x1b[2J\u202ename\n")
     return path
 
@@ -60,7 +61,7 @@ def test_no_command_prints_what_a_terminal_obeys(recording: str, capsys: pytest.
         "check": (["check", recording], "ed: "),
         "dump": (["dump", recording], "comm=a\\nb\\u202e"),
         "convert": (["convert", recording, "-o", "out\x1b.json"], "wrote out\\x1b.json"),
-        "compare": (["compare", recording, recording], "evil\\x1b]0;PWNED"),
+        "compare": (["compare", recording, "longer.data"], "evil\\x1b]0;PWNED"),
         "a gate": (["compare", recording, recording, "--fail-on", "self('evil\x1b') > 5%"], "self('evil\\x1b')"),
         "Markdown": (["compare", recording, recording, "--markdown"], "Identical"),
         "symbols": (["symbols", "esc.sym", "--lookup", "0x1001"], "evil\\x1b[2J\\u202ename"),

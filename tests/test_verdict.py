@@ -15,8 +15,10 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.recorder import command_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
+from traceferry.libraries.recorded_files import IS_AT_ITS_PATH
 from traceferry.model import COUNTER_VALUES, Clock, Counter, Event, Input, Process, Table, Trace, TraceBuilder
 from traceferry.model.categories import category_of_file
+from traceferry.symbolication.packages import OF_NOBODY
 
 HERE = __import__("platform").node()
 RECORDED = "perf record -F 999 -g -o x.data ./app"
@@ -243,6 +245,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["names are missing for 38 % of the samples",
          "  libz.so (38 %): the file was not found: perf record -F 999 -g -o x.data --buildid-mmap ./app"],
     ),
+    "no build id, and nothing tells how and where it was recorded": (
+        {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "build_ids": False, "command": "",
+         "notes": {"names_missing": NOT_FOUND | {"advice": IS_AT_ITS_PATH}}},
+        ["names are missing for 38 % of the samples",
+         "  libz.so (38 %): the file was not found: traceferry x.data --sysroot /"],
+    ),
     "another machine": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "hostname": "vm9",
          "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
@@ -255,6 +263,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["names are missing for 100 % of the samples",
          "  app (100 %): it is stripped: build it without -s: "
          "traceferry x.data --symbols FILE"],
+    ),
+    "the user's own program, stripped, of no package": (
+        {"stacks": {f"app~function~at~0x12@app {MAIN}": 50},
+         "notes": {"names_partly_missing": {"where": "app 0", "detail": "app (1)", "advice": OF_NOBODY}}},
+        ["names are missing for 100 % of the samples",
+         f"  app (100 %): {OF_NOBODY.removesuffix(': --symbols FILE')}: traceferry x.data --symbols FILE"],
     ),
     "a library of the system, stripped": (
         {"stacks": {f"libz.so+0x12@libz.so#System~library {MAIN}": 50},
@@ -311,6 +325,13 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  the processor's clock counts on every machine, also on virtual ones: perf record -e cpu-clock ./app",
          "  if it waits more than it runs, record where it waits: perf record -e sched:sched_switch,cpu-clock "
          "-k CLOCK_MONOTONIC -g --switch-events ./app"],
+    ),
+    "no samples of the clock that perf takes where nothing else counts": (
+        {"stacks": {}, "command": "perf record -F 997 -g sleep 1", "events": "cpu-clock:pppH",
+         "notes": {"no_samples": {}}},
+        ["the recording has no samples",
+         "  if it waits more than it runs, record where it waits: perf record -g -k CLOCK_MONOTONIC --switch-events "
+         "-e sched:sched_switch,cpu-clock sleep 1"],
     ),
     "no samples of a clock": (
         {"stacks": {}, "command": "perf record -e cpu-clock -p 7", "notes": {"no_samples": {}}},

@@ -18,6 +18,7 @@ from support import all_calls
 
 import traceferry
 from traceferry.common.report import Report
+from traceferry.importers.xray.functions import Function, _category_name
 from traceferry.model import Trace
 
 SLEDS = [ENTER, EXIT]
@@ -282,3 +283,24 @@ def test_each_advice_of_a_kind_is_given() -> None:
         report.note("names_partly_missing", where=f"{name} {len(list(report))}", advice=f"install {name}")
     (issue,) = report
     assert issue.advice == "install libc6-dbg; install libz-dbgsym"
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("/home/x/app/main.cpp", ("folder", "x/app")),
+        ("/usr/src/app/main.cpp", ("folder", "src/app")),
+        ("/usr/src/app/lib/main.cpp", ("folder", "app/lib")),
+        ("/opt/build/app/main.cpp", ("folder", "build/app")),
+        ("/usr/include/c++/12/bits/stl_map.h", ("cpp", "C++ library")),
+        ("/usr/include/boost/any.hpp", ("rest", "Other")),
+        ("/opt/homebrew/include/fmt/core.h", ("rest", "Other")),
+        ("/usr/lib/llvm-19/lib/clang/19/include/immintrin.h", ("rest", "Other")),
+        ("/nix/store/abc-boost/include/boost/any.hpp", ("rest", "Other")),
+        ("/usr/src/debug/zlib/inflate.c", ("rest", "Other")),
+        ("", ("rest", "Other")),
+    ],
+)
+def test_a_program_is_the_users_wherever_it_is_built(source: str, wanted: tuple[str, str]) -> None:
+    """In containers often below /usr/src or /opt."""
+    assert _category_name(Function(1, None, None, "work", source, 7)) == wanted

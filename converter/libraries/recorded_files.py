@@ -39,6 +39,8 @@ IS_IN_SHARED_MEMORY = (
     f"a program that runs from there: give a copy, --symbols FILE, or {RECORD_IDS}; code of a runtime: let it write "
     "the names of its code"
 )
+# Nothing tells which machine was recorded, as where perf was killed before it wrote that, or its kernel ran before.
+IS_AT_ITS_PATH = "a file is at its path on this machine: if that was recorded, --sysroot / takes it"
 IS_COMPILED_AHEAD = (
     ".NET code that was compiled ahead: DOTNET_ReadyToRun=0 has it compiled as it runs, and named; or crossgen2 "
     "--perfmap writes NAME.ni.r2rmap, which is read beside the recording, beside the image or in folders of --symbols "
@@ -160,8 +162,10 @@ class RecordedFiles:
             return "no file lists its functions", IS_COMPILED_AHEAD
         if path.endswith(DELETED):
             return "it was deleted or replaced while it ran, and no build id is recorded", IS_GONE
-        if self._unchanged_since is None or not os.path.isabs(path):
+        if not os.path.isabs(path):
             return "", ""
+        if self._unchanged_since is None:
+            return "", IS_AT_ITS_PATH if os.path.isfile(path) else ""
         try:
             status = os.stat(path)
         except (OSError, ValueError):

@@ -51,9 +51,13 @@ def _shaped(comparison: Comparison, found: Json, tree: DiffTree, n_rows: int) ->
             [found["whole"], *found["tables"]], [comparison.whole, *comparison.tables], strict=True
         )
     ]
+    if comparison.is_identical:
+        # Of a single run nothing is known but that: here it is enough.
+        tables = [table | {"rows": [row | {"verdict": "same"} for row in table["rows"]]} for table in tables]
+    model = [] if comparison.is_identical else [figures.samples_model(comparison)]
     return {
         "made_by": f"traceferry {version('traceferry')}",
-        "model": " ".join([figures.samples_model(comparison), *(f"Note: {note}." for note in comparison.notes)]),
+        "model": " ".join([*model, *(f"Note: {note}." for note in comparison.notes)]),
         **{key: found[key] for key in ("verdict", "headline", "base", "new", "tiers", "sample_ns")},
         "tables": tables,
         "graph": _graph(comparison, tree),
@@ -79,11 +83,15 @@ def _graph(comparison: Comparison, tree: DiffTree) -> str:
     shown = [each for each in tree.measured if (each.name, each.unit) == (first.name, first.unit)]
     sides = [each.base for each in shown], [each.new for each in shown]
     base, new = (float(sum(column.sum() for column in side)) for side in sides)
-    return f"{figures.percent(new / base - 1)} of {first.name}" if base > 0 else ""
+    if comparison.is_identical or base <= 0:
+        return ""
+    return f"{figures.percent(new / base - 1)} of {first.name}"
 
 
 def _graph_level(comparison: Comparison) -> str:
     """Returns how the runs of the graph were brought to one level, "" where nothing was."""
+    if comparison.is_identical:
+        return ""
     table = next((table for table in comparison.tables if table.name == "self"), None)
     return figures.level(table, comparison) if table is not None else ""
 

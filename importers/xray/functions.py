@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 CPP_NAMES = ("std::", "__gnu_cxx::")
 CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++")
-SYSTEM = ("/usr/", "/opt/", "/lib/", "/nix/store/")
+# Headers and code of what is installed. A program may be built there, too: images of containers have /usr/src/app.
+SYSTEM = re.compile(
+    r"/usr/(?:local/)?(?:include|lib\d*|share)/|/opt/(?:.+/)?include/|/nix/store/[^/]+/(?:include|lib|share)/|/lib\d*/"
+    r"|/usr/src/(?:debug|linux[^/]*)/|.*/lib/gcc/.*/include/"
+)
 OWN_COLORS = ("blue", "green", "purple", "yellow", "magenta", "red", "lightred", "brown")
 LIBRARY_COLORS = ("orange", "brown", "magenta", "red", "purple", "green")
 MAX_FOLDERS = 100
@@ -259,7 +264,7 @@ def _category_name(function: Function) -> tuple[str, str]:
         return "rest", "Other"
     if any(part in path for part in CPP_LIBRARY) or function.name.startswith(CPP_NAMES):
         return "cpp", "C++ library"
-    if path.startswith(SYSTEM):
+    if SYSTEM.match(path):
         return "rest", "Other"
     folders = path.replace("\\", "/").split("/")[:-1]
     return "folder", "/".join(folders[-2:]) or "."

@@ -172,6 +172,15 @@ class Comparison:
         return self.events.notes
 
     @property
+    def is_identical(self) -> bool:
+        """Whether each run of one side has exactly what the run at its place on the other has."""
+        n_base, n_new = self.n_runs
+        return n_base == n_new and all(
+            np.array_equal(table.amounts.values[:, :n_base], table.amounts.values[:, n_base:])
+            for table in (self.whole, *self.tables)
+        )
+
+    @property
     def sample_ns(self) -> float:
         """The time that a sample stands for on average, in ns; 0 where it is not known of all runs."""
         known = [run.sample_ns for run in self.sides.runs]

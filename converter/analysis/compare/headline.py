@@ -35,7 +35,7 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
     "changed" or "same", by what is significant of times."""
     if any(outcome.status == "failed" for outcome in outcomes):
         return "failed"
-    if is_identical(comparison):
+    if comparison.is_identical:
         return "identical"
     words = {row.verdict for table in (comparison.whole, *comparison.tables) for row in table.changed}
     if "slower" in words or "faster" in words:
@@ -43,15 +43,6 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
     if words or comparison.tiers_changed:
         return "changed"
     return "unknown" if min(comparison.n_runs) < 2 or _may_have_changed(comparison) else "same"
-
-
-def is_identical(comparison: Comparison) -> bool:
-    """Whether each run of one side has exactly what the run at its place on the other has."""
-    n_base, n_new = comparison.n_runs
-    tables = (comparison.whole, *comparison.tables)
-    return n_base == n_new and all(
-        np.array_equal(table.amounts.values[:, :n_base], table.amounts.values[:, n_base:]) for table in tables
-    )
 
 
 def headline(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:

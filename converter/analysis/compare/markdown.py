@@ -53,8 +53,9 @@ def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield ""
     text = headline(comparison, outcomes)
     yield code(text, len(text))
-    yield ""
-    yield figures.samples_model(comparison)
+    if not comparison.is_identical:
+        yield ""
+        yield figures.samples_model(comparison)
     for note in comparison.notes:
         yield ""
         yield f"Note: {code(note, len(note))}"
@@ -69,6 +70,8 @@ def _head(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield ""
         yield f"Disturbed: {code(run.path)}, {run.disturbed}" + (" (left out)" if run.left_out else "")
     yield from _losses(comparison)
+    if comparison.is_identical:
+        return
     yield ""
     yield f"| whole | {COLUMNS}"
     for row in comparison.whole.rows:

@@ -19,14 +19,20 @@ WORTH = 0.01
 
 def as_text(comparison: Comparison, top: int, outcomes: Sequence[Outcome] = ()) -> str:
     lines = [headline(comparison, outcomes), "", *_side("base", comparison.base), *_side("new", comparison.new)]
-    lines.append(figures.samples_model(comparison))
-    lines += [f"note: {note}" for note in comparison.notes]
+    notes = [f"note: {note}" for note in comparison.notes]
+    if comparison.is_identical:
+        # Rows would say of each function that it is what it was.
+        return "\n".join([*map(shown, [*lines, *notes]), *_gates(outcomes)])
+    lines += [figures.samples_model(comparison), *notes]
     lines += _table(comparison, comparison.whole, list(comparison.whole.rows))
     for table in comparison.tables:
         lines += _section(comparison, table, top)
     lines += _tiers(comparison, top)
-    gates = ["", *(outcome.as_text() for outcome in outcomes)] if outcomes else []
-    return "\n".join([*map(shown, lines), *gates])
+    return "\n".join([*map(shown, lines), *_gates(outcomes)])
+
+
+def _gates(outcomes: Sequence[Outcome]) -> list[str]:
+    return ["", *(outcome.as_text() for outcome in outcomes)] if outcomes else []
 
 
 def _side(name: str, runs: Sequence[RunFacts]) -> list[str]:

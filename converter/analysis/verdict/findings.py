@@ -149,7 +149,8 @@ def _no_samples(case: Case) -> Finding | None:
     advice = []
     # A number of events between samples says nothing of other events.
     command = case.command.without("-c") if case.command is not None else None
-    event = (command.value("-e") if command is not None else None) or "cycles"
+    # perf takes a clock by itself where the processor counts nothing.
+    event = (command.value("-e") if command is not None else None) or case.trace.attributes.get("events", "")
     if command is not None and not event.startswith(("cpu-clock", "task-clock")):
         text = "the processor's clock counts on every machine, also on virtual ones"
         advice.append(Advice("no_samples", text, command.with_options({"-e": "cpu-clock"}).text))
@@ -254,9 +255,10 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
             if command.startswith(PACK):
                 text = "where it was recorded, put it into a pack with the names, and read that here"
                 return Advice("names_missing", text, command)
-            return Advice(
-                "names_missing", f"{name} ({share}): {_why_nameless(case, name, kind, detail, advice)}", command
-            )
+            why = _why_nameless(case, name, kind, detail, advice)
+            if why.endswith(": --symbols FILE") and command.endswith(" --symbols FILE"):
+                why = why.removesuffix(": --symbols FILE")
+            return Advice("names_missing", f"{name} ({share}): {why}", command)
     return None
 
 
@@ -308,7 +310,10 @@ def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
         has_server = not _is_own(case, name) if is_general else "--debuginfod" in advice
         # A command that works where DEBUGINFOD_URLS is not set, too.
         return case.read_with(f"--debuginfod {DEBUGINFOD}" if has_server else "--symbols FILE")
-    return case.read_with("--symbols FILE-OR-DIR")
+    # What reads libraries takes long to import: only where one is missing.
+    from traceferry.libraries.recorded_files import IS_AT_ITS_PATH
+
+    return case.read_with("--sysroot /" if advice == IS_AT_ITS_PATH else "--symbols FILE-OR-DIR")
 
 
 def _category_of(trace: Trace, library: str) -> str:

@@ -58,11 +58,19 @@ COMMANDS = {
 HOME = re.compile(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
 SHORT_HELP = f"""traceferry turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.
 
-  traceferry view {RECORDING}                  show it in the browser
-  traceferry {RECORDING} -o out.html           make one page that opens anywhere
+  traceferry view {RECORDING}                 show it in the browser
+  traceferry {RECORDING} -o out.html          make one page that opens anywhere
   traceferry info {PROGRAM}    print what is in it
 
 `traceferry --help` lists the commands, `traceferry formats` what can be read and written."""
+# What the commands of other tools are called, and which of ours does that.
+COMMANDS_OF_OTHERS = {
+    "report": "info", "stat": "info", "stats": "info", "summary": "info", "account": "info", "annotate": "info",
+    "script": "dump", "load": "view", "open": "view", "show": "view", "diff": "compare", "merge": "aggregate",
+}  # fmt: skip
+RECORDS_NOTHING = (
+    "; traceferry records nothing itself: record with perf record -g PROGRAM, or as docs/record says for each runtime"
+)
 GLOBAL_OPTIONS = ("-h", "--help", "--version")
 
 
@@ -122,9 +130,18 @@ def _with_command(words: list[str]) -> list[str]:
         return words
     first = words[0]
     if not first.startswith("-") and not os.path.lexists(first):
-        meant = did_you_mean(first, COMMANDS) or f"; commands: {', '.join(COMMANDS)}"
-        raise UsageError(f"{first}: neither a file nor a command{meant}")
+        if first == "help":
+            return [*(word for word in words[1:2] if word in COMMANDS), "--help"]
+        raise UsageError(f"{first}: neither a file nor a command{_meant(first)}")
     return ["convert", *words]
+
+
+def _meant(word: str) -> str:
+    if word in ("record", "rec"):
+        return RECORDS_NOTHING
+    if word in COMMANDS_OF_OTHERS:
+        return f"; did you mean {COMMANDS_OF_OTHERS[word]}?"
+    return did_you_mean(word, COMMANDS) or f"; commands: {', '.join(COMMANDS)}"
 
 
 def _escape_what_cannot_be_encoded() -> None:
@@ -189,5 +206,7 @@ def parser() -> argparse.ArgumentParser:
         of_one.set_defaults(run=command.run)
         command.add_to(of_one)
         of_one.shorten_usage()
+    for of_one in commands.choices.values():
+        of_one.commands = commands.choices
     commands.choices["completion"].set_defaults(whole=of_all)
     return of_all

@@ -13,27 +13,34 @@ def add_to(check: CommandParser) -> None:
     options.explain(
         check,
         "Reads a recording completely, checks the trace against the model's laws (balanced calls, rising "
-        "times, valid indices...) and prints what was lost, repaired or guessed. Exit status 1 if a law is broken, "
-        "which is a bug of traceferry, or if data is lost.",
+        "times, valid indices...) and prints what the recording is worth, what to do next, and what was lost. Exit "
+        "status 1 if a law is broken, which is a bug of traceferry, or if data is lost.",
         examples=f"traceferry check {options.RECORDING}\ntraceferry check {options.PROGRAM} --fail-on damage",
     )
     options.add_input_options(check)
-    check.output.add_argument("-q", "--quiet", action="store_true", help="print nothing: the exit status tells")
-    check.set_defaults(verbose=True)  # the report is what it prints
+    coach.add_verbosity(check, "print nothing: the exit status tells")
     options.add_fail_on(check, default="loss")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from traceferry.analysis.verdict import Tally, verdict_of
     from traceferry.model import laws
 
-    trace = options.load_trace(arguments)
-    broken = laws.check(trace)
-    status = options.FOUND if broken else coach.status_of(arguments, trace.report)
-    found = "the trace is not valid" if broken else "data was lost or damaged" if status else "the trace is valid"
+    tally = Tally(options.load_trace(arguments))
+    report = tally.trace.report
+    broken = laws.check(tally.trace)
+    has_failed = bool(broken) or bool(coach.failing_issues(arguments, report))
+    found = "the trace is not valid" if broken else "data was lost or damaged" if has_failed else "the trace is valid"
     if not arguments.quiet:
+        for line in verdict_of(tally.trace, tally.samples, arguments.inputs).lines():
+            print(shown(line))
         for law in broken:
             print(shown(f"broken law: {law}"))
-        for issue in trace.report:
+        printed = [issue for issue in report if arguments.verbose or issue.severity != "info"]
+        for issue in printed:
             print(issue.as_text())
-        print(shown(f"{'passed' if status == options.DONE else 'failed'}: {found}"))
-    return status
+        n_more = len(list(report)) - len(printed)
+        notes = "note" if n_more == 1 else "notes"
+        more = f"; {n_more} {notes} on what was repaired or guessed: --verbose" if n_more else ""
+        print(shown(f"{'failed' if has_failed else 'passed'}: {found}{more}"))
+    return options.FOUND if has_failed else options.DONE

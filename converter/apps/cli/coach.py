@@ -58,8 +58,13 @@ def tell_issues(issues: Iterable[Issue]) -> None:
 
 def status_of(arguments: argparse.Namespace, report: Report) -> int:
     """Returns the exit status; prints why it is not 0, unless the report was printed."""
-    severities = {"loss": ("loss", "error"), "damage": ("error",)}.get(arguments.fail_on, ())
-    failing = [issue for issue in report if issue.severity in severities and not KINDS[issue.kind].of_output]
+    failing = failing_issues(arguments, report)
     if failing and not arguments.verbose:
         tell_issues(failing)
     return FOUND if failing else DONE
+
+
+def failing_issues(arguments: argparse.Namespace, report: Report) -> list[Issue]:
+    """Returns what --fail-on looks for."""
+    severities = {"loss": ("loss", "error"), "damage": ("error",)}.get(arguments.fail_on, ())
+    return [issue for issue in report if issue.severity in severities and not KINDS[issue.kind].of_output]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from traceferry.common.shown_text import shown
@@ -28,6 +28,8 @@ class CommandParser(argparse.ArgumentParser):
         self.rare.add_argument("-h", "--help", action="help", help="show this help message and exit")
         # What people type for options that are called otherwise, as other tools call them.
         self.synonyms: dict[str, str] = {}
+        # All commands, by name.
+        self.commands: Mapping[str, CommandParser] = {}
 
     def shorten_usage(self) -> None:
         """Leaves the options out of the line of usage: they stand below it, in their groups."""
@@ -60,6 +62,9 @@ class CommandParser(argparse.ArgumentParser):
         option = word.split("=")[0]
         if option in self.synonyms:
             return f"unknown option; did you mean {self.synonyms[option]}?"
+        other = next((name for name, command in self.commands.items() if option in command.options()), None)
+        if other is not None:
+            return f"unknown option; traceferry {other} has it"
         is_long = option.startswith("--")
         return "unknown option" + did_you_mean(
             option, (one for one in self.options() if one.startswith("--") == is_long)

@@ -21,10 +21,10 @@ function el(name, props = {}, ...children) {
   return element;
 }
 
-/** A text as pieces between which a line may break: after punctuation, not within a word. */
+/** A text as pieces between which a line may break: after punctuation, not within a word, nor behind what opens words. */
 function breakable(text) {
   return text
-    .split(/(?<=[.:/<>,_()[\]\s|-])(?=[^.:/<>,_()[\]\s|-])/)
+    .split(/(?<=[.:/<>,_()[\]\s|-])(?<!\s[(<[])(?=[^.:/<>,_()[\]\s|-])/)
     .flatMap((piece, nth) => (nth === 0 ? [piece] : [el("wbr"), piece]));
 }
 
