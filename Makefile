@@ -42,7 +42,7 @@ comma := ,
 
 help:
 	@echo "make demo    convert real recordings: pages, and files for both viewers; say how to open them"
-	@echo "make picture renew the pictures of pages in docs, with chromium and the runtimes that are installed"
+	@echo "make picture renew the pictures in docs: pages and both viewers, with chromium and the runtimes that are installed"
 	@echo "make docs    the documentation as a site, build/site; opens from disk, its search where it is served"
 	@echo "make test    lint, types and tests; installs what they need into this folder"
 	@echo "make lint    linters, formats of scripts, and types only"
@@ -166,10 +166,8 @@ demo: $(VENV)/.kernels
 	@echo "                      Retained Memory, or a thread 'heap shot' for what keeps what alive"
 	@echo "  demo/leak.pftrace   likewise: in ui.perfetto.dev, unfold the process and click on a heap dump"
 
-# The picture of a page in the documents; needs chromium.
+# The pictures in the documents: of pages, and, as far as FXP_DIST, PUI and PERFETTO_TP_BIN name them, of both viewers.
 picture: $(VENV)/.dev
-	$(BIN)/traceferry convert $(SAMPLES) -o build/java.html --quiet
-	$(BIN)/python tests/pages.py build/java.html docs/page.png
 	@$(INSTALL) pillow
 	$(BIN)/python tests/documented.py
 

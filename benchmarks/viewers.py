@@ -1,7 +1,8 @@
 """The real viewers, opened in chromium: how long each takes from opening to its first picture.
 
 Each function opens one file and returns seconds until the file was read, until the viewer had loaded it, until it was
-drawn, and the bytes of memory of the largest process that took part.
+drawn, and the bytes of memory of the largest process that took part. scheme: the viewer's colours, "light" or "dark";
+show: does what is to be seen in the picture.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +23,7 @@ from urllib.error import URLError
 from urllib.parse import quote
 
 Times = tuple[float, float, float, int]
+Show = Callable[[Any], None]
 
 FLAGS = ("--no-sandbox", "--disable-background-networking", "--disable-dev-shm-usage")
 # Two viewers draw with the processor alone; the third asks for a graphics card.
@@ -54,11 +56,11 @@ def engine() -> str:
     return found
 
 
-def firefox_picture(profile: Path, picture: Path | None) -> Times:
+def firefox_picture(profile: Path, picture: Path | None, scheme: str = "light", show: Show | None = None) -> Times:
     """The flame graph in the Firefox Profiler's own front-end."""
     home = os.environ.get("FXP_DIST") or (os.environ.get("FXP", "") and f"{os.environ['FXP']}/build/profiler/dist")
     folder = _folder("FXP_DIST", home)
-    with _served(folder, single_page=True, given=profile) as origin, _page(NO_GRAPHICS) as page:
+    with _served(folder, single_page=True, given=profile) as origin, _page(NO_GRAPHICS, scheme) as page:
         began = time.perf_counter()
         address = quote(f"{origin}/given/{profile.name}", safe="")
         page.goto(f"{origin}/from-url/{address}/flame-graph/", wait_until="commit")
@@ -73,13 +75,14 @@ def firefox_picture(profile: Path, picture: Path | None) -> Times:
             "() => performance.getEntriesByType('resource').filter(e => e.name.includes('/given/'))"
             ".reduce((sum, e) => sum + e.responseEnd - e.startTime, 0) / 1000"
         )
-        return _ended(page, picture, transfer, loaded, drawn)
+        return _ended(page, picture, show, transfer, loaded, drawn)
 
 
-def perfetto_picture(trace: Path, picture: Path | None) -> Times:
+def perfetto_picture(trace: Path, picture: Path | None, scheme: str = "light", show: Show | None = None) -> Times:
     """The timeline in Perfetto's own user interface, which talks to a native engine."""
     folder = _folder("PUI", os.environ.get("PUI", "") and f"{os.environ['PUI']}/dist")
-    with _served(folder) as origin, _engine_for(origin) as port, _page(SOFTWARE_GRAPHICS, PREFERENCES) as page:
+    preferences = PREFERENCES % scheme
+    with _served(folder) as origin, _engine_for(origin) as port, _page(SOFTWARE_GRAPHICS, scheme, preferences) as page:
         page.goto(f"{origin}/#!/?rpc_port={port}")
         page.wait_for_selector("input.trace_file", state="attached", timeout=MOST_MS)
         page.wait_for_function("() => typeof window.waitForPerfettoIdle === 'function'", timeout=MOST_MS)
@@ -87,31 +90,36 @@ def perfetto_picture(trace: Path, picture: Path | None) -> Times:
         page.locator("input.trace_file").first.set_input_files(str(trace))
         page.wait_for_function("() => window.app && window.app.trace !== undefined", timeout=MOST_MS)
         loaded = time.perf_counter() - began
-        page.evaluate("() => Promise.race([waitForPerfettoIdle(200), new Promise(done => setTimeout(done, 10000))])")
+        page.evaluate(IDLE)
         drawn = time.perf_counter() - began
-        return _ended(page, picture, 0.0, loaded, drawn)
+        return _ended(page, picture, show, 0.0, loaded, drawn)
 
 
-def page_picture(file: Path, picture: Path | None) -> Times:
+def page_picture(file: Path, picture: Path | None, scheme: str = "light", show: Show | None = None) -> Times:
     """A page of ours, from disk."""
-    with _page(NO_GRAPHICS) as page:
+    with _page(NO_GRAPHICS, scheme) as page:
         began = time.perf_counter()
         page.goto(file.resolve().as_uri(), wait_until="commit")
         page.wait_for_selector("html[data-ready]", timeout=MOST_MS)
         loaded = time.perf_counter() - began
         page.evaluate(DRAWN)
-        return _ended(page, picture, 0.0, loaded, time.perf_counter() - began)
+        return _ended(page, picture, show, 0.0, loaded, time.perf_counter() - began)
 
 
+IDLE = "() => Promise.race([waitForPerfettoIdle(200), new Promise(done => setTimeout(done, 10000))])"
 PREFERENCES = """{
     localStorage.setItem('perfettoFeatureFlags', JSON.stringify({cspAllowAnyWebsocketPort: 'OVERRIDE_TRUE'}));
-    localStorage.setItem('perfettoSettings', JSON.stringify({analyticsEnable: false}));
+    localStorage.setItem('perfettoSettings', JSON.stringify({analyticsEnable: false, theme: '%s'}));
     localStorage.setItem('cookieAck', 'true'); localStorage.setItem('dismissedPanningHint', 'true'); }"""
 
 
-def _ended(page: Any, picture: Path | None, transfer: float, loaded: float, drawn: float) -> Times:
+def _ended(
+    page: Any, picture: Path | None, show: Show | None, transfer: float, loaded: float, drawn: float
+) -> Times:
     """All but the last are seconds since the viewer was opened, or what of them went by while the file was read."""
     if picture is not None:
+        if show is not None:
+            show(page)
         page.screenshot(path=picture)
     return transfer, max(loaded - transfer, 0.0), drawn - loaded, _largest_peak()
 
@@ -123,7 +131,7 @@ def _folder(variable: str, path: str) -> Path:
 
 
 @contextmanager
-def _page(flags: Sequence[str], script: str = "") -> Iterator[Any]:
+def _page(flags: Sequence[str], scheme: str, script: str = "") -> Iterator[Any]:
     """A page of a browser that was just started and reaches this machine only. script: runs before the page's own."""
     try:
         from playwright.sync_api import sync_playwright
@@ -135,7 +143,7 @@ def _page(flags: Sequence[str], script: str = "") -> Iterator[Any]:
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=program, args=list(flags))
         try:
-            context = browser.new_context(viewport=VIEW, service_workers="block")
+            context = browser.new_context(viewport=VIEW, service_workers="block", color_scheme=scheme)
             context.route(lambda url: url.startswith("http") and "//127.0.0.1:" not in url, lambda route: route.abort())
             if script:
                 context.add_init_script(script)

@@ -3,7 +3,8 @@
 A command that no machine of ours can run has `<!-- not tried: WHY -->` above its block, one that another test runs
 `<!-- tried elsewhere: WHERE -->`.
 
-    .venv/bin/python tests/documented.py    # renews the pictures in docs/record, of what these commands record
+    .venv/bin/python tests/documented.py          # renews the pictures in docs, of what these commands record
+    .venv/bin/python tests/documented.py page     # of a page and both viewers, in light and dark
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from conftest import REPO
 
@@ -147,6 +149,16 @@ ROUTES = {
     "docs/record/xray.md": Route(("clang++", "clang++-19"), program("app.cpp") | SESSION,
                                  picture="xray-log.app.*", large=True),
 }  # fmt: skip
+# What the pictures of a page and of both viewers show, and those that are taken in dark colours, too.
+SHOWN = "jit/java17/perf.data.zst"
+IN_BOTH = ("page", "growing")
+SCHEMES = {"light": "", "dark": "-dark"}
+# In Perfetto: all tracks, and the flame graph of all samples.
+CALLSTACKS = """() => { const { currentWorkspace, selection, traceInfo } = app.trace;
+    const tracks = currentWorkspace.flatTracks;
+    for (const track of tracks) track.expand();
+    const of = tracks.filter(track => /Clock.* Process Callstacks/.test(track.name) && track.uri !== undefined);
+    selection.selectArea({ start: traceInfo.start, end: traceInfo.end, trackUris: of.map(track => track.uri) }); }"""
 # Pictures of recordings in fixtures, of what is not installed here.
 PICTURES = {"jvm": "jit/java17/perf.data.zst", "wasmtime": "jit/wasmtime/perf.data.zst"}
 
@@ -184,6 +196,9 @@ def typed(page: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def renew_pictures(folder: Path, only: Sequence[str]) -> None:
+    if not only or "page" in only:
+        take(FIXTURES / SHOWN, None, folder / "page.html", REPO / "docs" / "page.png")
+        take_viewers(FIXTURES / SHOWN, folder)
     for name, recording in PICTURES.items():
         if not only or name in only:
             take(FIXTURES / recording, None, folder / f"{name}.html", REPO / "docs" / "record" / f"{name}.png")
@@ -205,13 +220,61 @@ def take(recording: Path, symbols: Path | None, page: Path, output: Path, tab: s
 
     command = [sys.executable, "-m", "traceferry", recording, "-o", page, "--quiet"]
     subprocess.run([*command, *(["--symbols", symbols] if symbols else [])], check=True)
-    picture(page, output, f"#tab={tab}" if tab else "")
+    for scheme, suffix in SCHEMES.items() if output.stem in IN_BOTH else [("light", "")]:
+        place = output.with_stem(output.stem + suffix)
+        picture(page, place, f"#tab={tab}" if tab else "", scheme)
+        make_smaller(place)
+
+
+def take_viewers(recording: Path, folder: Path) -> None:
+    """Takes the pictures of a recording in both viewers, as far as FXP_DIST, PUI and PERFETTO_TP_BIN name them."""
+    from pages import OF_PICTURES
+
+    sys.path.insert(0, str(REPO / "benchmarks"))
+    import viewers
+
+    def narrowed(page: Any) -> None:
+        page.set_viewport_size(OF_PICTURES)
+        page.wait_for_timeout(500)
+
+    def with_flame_graph(page: Any) -> None:
+        narrowed(page)
+        page.evaluate(CALLSTACKS)
+        page.evaluate(viewers.IDLE)
+        handle = page.locator(".pf-drawer-panel__handle").first.bounding_box()
+        page.mouse.move(handle["x"] + 200, handle["y"] + 4)
+        page.mouse.down()
+        page.mouse.move(handle["x"] + 200, OF_PICTURES["height"] - 460, steps=8)
+        page.mouse.up()
+        page.mouse.move(1, 1)
+        page.evaluate(viewers.IDLE)
+
+    shown = {
+        "firefox": ("json.gz", viewers.firefox_picture, narrowed),
+        "perfetto": ("pftrace", viewers.perfetto_picture, with_flame_graph),
+    }
+    for name, (suffix, take_picture, show) in shown.items():
+        file = folder / f"{name}.{suffix}"
+        subprocess.run([sys.executable, "-m", "traceferry", recording, "-o", file, "--quiet"], check=True)
+        for scheme, of_scheme in SCHEMES.items():
+            place = REPO / "docs" / f"{name}{of_scheme}.png"
+            try:
+                take_picture(file, place, scheme, show)
+            except viewers.NotThereError as error:
+                print(f"{place.name}: {error}")
+            else:
+                make_smaller(place)
+
+
+def make_smaller(picture: Path) -> None:
     try:
         from PIL import Image
     except ImportError:
-        print(f"{output.name} is three times as large as with Pillow, which is not installed")
+        print(f"{picture.name} is three times as large as with Pillow, which is not installed")
     else:
-        Image.open(output).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(output, optimize=True)
+        # The colours that are there, of which other methods join those of a legend.
+        few = Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(picture, optimize=True)
 
 
 if __name__ == "__main__":

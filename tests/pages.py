@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 NO_BROWSER = "no page is opened: chromium is not installed (apt install chromium-headless-shell)"
 NO_DRIVER = "no page is opened: the package playwright is not installed (pip install playwright)"
+OF_PICTURES = {"width": 1280, "height": 860}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Of the text of embedded bytes, from low to high.
 ALPHABET = "".join(c for c in map(chr, range(33, 127)) if c not in "<>&")
@@ -314,15 +314,10 @@ def reached_by_tab(page: Any, most: int = 60) -> list[tuple[str, str]]:
     return reached
 
 
-def picture(page: Path, output: Path, fragment: str = "") -> None:
-    """Of a page as it opens. fragment: what stands behind its address, as #tab=functions."""
+def picture(page: Path, output: Path, fragment: str = "", scheme: str = "light") -> None:
+    """Of a page as it opens. fragment: what stands behind its address, as #tab=functions; scheme: "light" or "dark"."""
     with browser() as opened:
-        shown = Opened(
-            opened.new_context(viewport={"width": 1280, "height": 860}, device_scale_factor=1), page.as_uri() + fragment
-        )
+        context = opened.new_context(viewport=OF_PICTURES, device_scale_factor=1, color_scheme=scheme)
+        shown = Opened(context, page.as_uri() + fragment)
         shown.settle()
         shown.page.screenshot(path=output)
-
-
-if __name__ == "__main__":
-    picture(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))

@@ -115,7 +115,7 @@ def anchors_of(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     text = FENCED.sub("", page.read_text("utf-8"))
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+    for target in [*re.findall(r"\]\(([^)\s]+)\)", text), *re.findall(r' (?:src|srcset)="([^"]+)"', text)]:
         if re.match("https?:", target):
             continue
         path, _, anchor = target.partition("#")

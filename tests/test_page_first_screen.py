@@ -245,6 +245,7 @@ FUTEX = Called("__x64_sys_futex", "Kernel", lib="[kernel.kallsyms]")
 TICK = Called("asm_sysvec_apic_timer_interrupt", "Kernel", lib="[kernel.kallsyms]")
 BLOCKED = Called("__schedule", "Blocked", lib="[kernel.kallsyms]")
 MANY = Called(f"Compile::Compile({'ciEnv*, ' * 9}bool)", "Runtime", lib="libjvm.so")
+TABLE = "app::Table<std::basic_string<char, std::char_traits<char>>, std::allocator<int>>"
 ADDRESSES = [Called(f"app+0x{nth}", lib="app") for nth in range(4)]
 # Of each thread its stacks and the words.
 WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
@@ -273,6 +274,10 @@ WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
     ([(MAIN, TICK, FUTEX, BLOCKED)], ["100.0% main app.js:7 itself"]),
     ([(MAIN,), (MANY, UNKNOWN)], ["50.0% main app.js:7 itself",
                                   "50.0% outside of your code: most under Compile::Compile(…) (50.0%)"]),
+    # The arguments of templates are left out where names are long.
+    ([(Called(f"{TABLE}::at"),)], ["100.0% app::Table<…>::at itself"]),
+    ([(Called(f"{TABLE}::operator<<"),)], ["100.0% app::Table<…>::operator<< itself"]),
+    ([(Called(f"{TABLE}::{'x' * 60}"),)], [f"100.0% app::Table<…>::{'x' * 44}… itself"]),
     # Overloaded, so that its arguments tell it from another.
     ([(Called("Compile::Compile(bool)", "Runtime", lib="libjvm.so"),)], ["100.0% Compile::Compile(bool) itself"]),
     ([(one,) for one in ADDRESSES] + [(ADDRESSES[0], SORT)],

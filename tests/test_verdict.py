@@ -24,6 +24,7 @@ HERE = __import__("platform").node()
 RECORDED = "perf record -F 999 -g -o x.data ./app"
 DWARF = "perf record -F 999 --call-graph dwarf,16384 -o x.data ./app"
 MAIN = "main@app _start@app"
+OF_MEMORY = "(no~unwind~information:~memory~without~a~file)"
 
 
 # ---------------------------------------------------------------- the recorder's command
@@ -228,6 +229,35 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "command": "perf record -g erl +JPperf dump -noshell"},
         ["95 % of the stacks are cut: what Erlang compiled keeps no frame pointers",
          "  let Erlang keep frame pointers: perf record -g -k CLOCK_MONOTONIC erl +JPperf true -noshell"],
+    ),
+    "an emulator without frame pointers, whose code has them": (
+        {"stacks": {"erts_cmp@beam.smp": 60, f"app:f/1@#Erlang {MAIN}": 40},
+         "command": "perf record -g erl +JPperf true -noshell"},
+        ["60 % of the stacks are cut: Erlang, or what it calls, keeps no frame pointers"],
+    ),
+    "the same, and its code has a map without being asked for frame pointers": (
+        {"stacks": {"Unsafe_Park@libjvm.so": 60, f"A.run@#Java {MAIN}": 40}, "command": "perf record -g java A"},
+        ["60 % of the stacks are cut: the JVM was not asked for frame pointers",
+         "  let the JVM keep frame pointers: perf record -g -k CLOCK_MONOTONIC java -XX:+PreserveFramePointer "
+         "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A"],
+    ),
+    "the same, and its code can be unwound": (
+        {"stacks": {"f@addon.node": 60, f"v8::Run@node work@#JavaScript {MAIN}": 40},
+         "command": "perf record -g node --perf-prof a.js"},
+        ["60 % of the stacks are cut: Node.js, or what it calls, keeps no frame pointers",
+         "  perf can copy the stacks, if Node.js writes how those of its functions are unwound: perf record "
+         "--call-graph dwarf,16384 -k CLOCK_MONOTONIC node --perf-prof-unwinding-info --perf-prof a.js"],
+    ),
+    "copied stacks end in code that keeps frame pointers": (
+        {"stacks": {f"erts_cmp@beam.smp app:f/1@#Erlang {OF_MEMORY}": 60, f"f@app {MAIN}": 40}, "call_graph": "dwarf",
+         "command": "perf record --call-graph dwarf erl +JPperf true -noshell"},
+        ["60 % of the stacks are cut: what Erlang compiled has no unwind information",
+         "  Erlang keeps frame pointers in it: perf record -g erl +JPperf true -noshell"],
+    ),
+    "copied stacks end in code that nothing unwinds": (
+        {"stacks": {f"zend_sort@php8.2 collatz@#PHP {OF_MEMORY}": 60, f"f@app {MAIN}": 40}, "call_graph": "dwarf",
+         "command": "perf record --call-graph dwarf php -d opcache.jit_debug=32 a.php"},
+        ["60 % of the stacks are cut: what PHP compiled has no unwind information"],
     ),
     "few samples tell of no share": (
         {"stacks": {"libz.so+0x12@libz.so": 9}},

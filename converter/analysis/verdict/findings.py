@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN, Facts, facts_of
-from traceferry.analysis.verdict.recorder import CALL_GRAPH, DWARF_MOST, Command, command_of
-from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime_of
+from traceferry.analysis.verdict.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command, command_of
+from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime_of, unwinding
 from traceferry.common.report import KINDS, Issue, Severity
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
@@ -38,7 +38,6 @@ DEFAULT_DUMP = 8192
 # The rank of losses that have no finding of their own.
 OTHER = 5
 BUFFER = "-m"
-DWARF = "dwarf,16384"
 PACK = "traceferry pack "
 
 
@@ -387,6 +386,8 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         again = naming(case.command, *found) if found is not None and case.command is not None else None
         advice = (Advice("stacks_cut", f"let {title} keep frame pointers", again.text),) if again is not None else ()
         return f": what {title} compiled keeps no frame pointers", advice
+    if found is not None and found[0].call_graph == "fp" and facts.languages and case.command is not None:
+        return _by_runtime(case.command, *found)
     graph = found[0].call_graph if found is not None and found[0].call_graph != "fp" else DWARF
     if found is not None and named is not None and case.share(sum(facts.generated.values())) >= RUNTIME_FROM:
         return f": {found[0].title} was not asked for frame pointers and names", (named,)
@@ -394,6 +395,18 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         return f": record with {CALL_GRAPH} {graph}", (named,)
     text = "code without frame pointers ends them; perf can copy the stacks instead"
     return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),)
+
+
+def _by_runtime(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
+    """Stacks of a runtime whose compiled functions keep frame pointers, in which copied stacks would end."""
+    again, unwound = naming(command, runtime, file), unwinding(command, runtime)
+    if again is not None:
+        return f": {runtime.title} was not asked for frame pointers", (
+            Advice("stacks_cut", f"let {runtime.title} keep frame pointers", again.text),
+        )
+    text = f"perf can copy the stacks, if {runtime.title} writes how those of its functions are unwound"
+    advice = (Advice("stacks_cut", text, unwound.text),) if unwound is not None else ()
+    return f": {runtime.title}, or what it calls, keeps no frame pointers", advice
 
 
 def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
@@ -415,11 +428,26 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
     file = unwound_file(name)
     where = f" in {file}" if file else ""
     detail, text = case.trace.report.of_place("unwinding_no_information", lambda place: place.endswith(f" {file}"))
-    named = _naming(case) if file == OF_NO_FILE else None
+    named, found = _naming(case) if file == OF_NO_FILE else None, _runtime(case)
     if named is not None:
         return where, (named,)
+    if file == OF_NO_FILE and found is not None and case.facts.languages and case.command is not None:
+        return _by_compiled_code(case.command, *found)
     command = case.read_with("--symbols FILE-OR-DIR") if text == KINDS["unwinding_no_information"].advice else ""
     return where, (Advice("stacks_cut", text, command),) if detail and text else ()
+
+
+def _by_compiled_code(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
+    """Copied stacks that end in functions of a runtime, which have names."""
+    why = f": what {runtime.title} compiled has no unwind information"
+    again = unwinding(command, runtime) or naming(command, runtime, file)
+    if again is not None:
+        text = f"let {runtime.title} write how its functions are unwound"
+        return why, (Advice("stacks_cut", text, again.text),)
+    if runtime.call_graph == "fp":
+        text = f"{runtime.title} keeps frame pointers in it"
+        return why, (Advice("stacks_cut", text, command.with_options({"-g": None}).text),)
+    return why, ()
 
 
 def _dump_size(command: Command | None) -> int:

@@ -15,7 +15,7 @@ _TAKING_LONG = re.compile(
     "|proc-map-timeout|affinity|max-size|num-thread-synthesize|control|switch-max-files|vmlinux|clang-path|clang-opt|synth)"
 )
 _SHORT = {"--freq": "-F", "--clockid": "-k", "--mmap-pages": "-m", "--event": "-e", "--output": "-o"}
-CALL_GRAPH, DWARF_MOST = "--call-graph", 65528
+CALL_GRAPH, DWARF, DWARF_MOST = "--call-graph", "dwarf,16384", 65528
 READER = " | traceferry - -o out.html"
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 from typing import NamedTuple
 
-from traceferry.analysis.verdict.recorder import CALL_GRAPH, Command
+from traceferry.analysis.verdict.recorder import CALL_GRAPH, DWARF, Command
 
 VERSION = re.compile(r"\d+\.\d+")
 CLOCK: dict[str, str | None] = {"-k": "CLOCK_MONOTONIC"}
@@ -16,7 +16,8 @@ class Runtime(NamedTuple):
     """title: for people; language: of its functions; files: a regular expression of its programs and libraries;
     options: what its program is given behind its own name; environment: variables to set; call_graph: how its stacks
     are recorded whole, where it was built as distributions do; program: of the first version that has these options;
-    instead_of: options that these replace; asked: a regular expression of what else asks for names."""
+    instead_of: options that these replace; asked: a regular expression of what else asks for names; unwinding: options
+    with which copied stacks go on through what the runtime compiled, where frame pointers do not suffice."""
 
     title: str
     language: str
@@ -27,13 +28,14 @@ class Runtime(NamedTuple):
     program: str = ""
     instead_of: tuple[str, ...] = ()
     asked: str = ""
+    unwinding: tuple[str, ...] = ()
 
 
 # The options are those of README.md, each with a recording among the fixtures or a test of its names.
 RUNTIMES = (
     Runtime(
         "Node.js", "JavaScript", r"node(?:js)?|libnode\.so\S*", ("--perf-prof", "--interpreted-frames-native-stack"),
-        asked="--perf-(basic-)?prof",
+        asked="--perf-(basic-)?prof", unwinding=("--perf-prof", "--perf-prof-unwinding-info"),
     ),
     Runtime(
         "Bun", "JavaScript", r"bun(?:\.exe)?",
@@ -77,8 +79,7 @@ def runtime_of(file: str) -> Runtime | None:
 def naming(command: Command, runtime: Runtime, file: str) -> Command | None:
     """Returns the command with what names the runtime's functions; None where its program is not in the command, or has
     that already, or nothing names them. file: the runtime's, of which the name may tell its version."""
-    words = command.program
-    at = next((nth for nth, word in enumerate(words) if re.fullmatch(runtime.files, PurePath(word).name)), None)
+    words, at = command.program, _place(command, runtime)
     if at is None or not (runtime.options or runtime.environment):
         return None
     is_there = set(runtime.options) <= set(words) and set(runtime.environment) <= set(words)
@@ -91,6 +92,23 @@ def naming(command: Command, runtime: Runtime, file: str) -> Command | None:
         program = ["env", *runtime.environment, *(program[1:] if program[0] == "env" else program)]
     graph = {"-g": None} if runtime.call_graph == "fp" else {CALL_GRAPH: runtime.call_graph}
     return command.with_options({**CLOCK, **graph}).running(program)
+
+
+def unwinding(command: Command, runtime: Runtime) -> Command | None:
+    """Returns the command with copies of stacks that go on through what the runtime compiled; None where it cannot be
+    told how, or has them already."""
+    words, at = command.program, _place(command, runtime)
+    missing = [option for option in runtime.unwinding if option not in words]
+    if at is None or not runtime.unwinding or (not missing and (command.value(CALL_GRAPH) or "").startswith("dwarf")):
+        return None
+    program = [*words[: at + 1], *missing, *words[at + 1 :]]
+    return command.with_options({**CLOCK, CALL_GRAPH: DWARF}).running(program)
+
+
+def _place(command: Command, runtime: Runtime) -> int | None:
+    """Returns which word of what is recorded is the runtime's program."""
+    words = enumerate(command.program)
+    return next((nth for nth, word in words if re.fullmatch(runtime.files, PurePath(word).name)), None)
 
 
 def _without(words: tuple[str, ...], part: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ const LONGEST_COST_NAME = 60;
 // known; those from OF_KERNEL on are the kernel's: KERNEL_ENTRY leads from a system call to what it does, an INTERRUPT
 // took the processor without having been called.
 const [OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT] = [0, 1, 2, 3, 4, 5, 6];
+// What names of operators are made of, and stands around them.
+const SIGNS = ':<>=!+-*/%^&|~()[], "';
 // A function without a name that is known by where it begins only.
 const BEGINS_AT = /function at 0x[0-9a-f]+$/;
 
@@ -189,10 +191,49 @@ function costName(recording, func) {
     return `functions of ${recording.libOf(func)} without names`;
   }
   // As glibc calls its functions for itself, and Mono its ways to native code.
-  const name = recording.shortNameOf(func).replace(/^__GI_+|^\(wrapper managed-to-native\) /, "");
-  const open = name.indexOf("(");
-  const short = name.length > LONGEST_COST_NAME && open > 0 ? `${name.slice(0, open)}(…)` : name;
-  return short.length > LONGEST_COST_NAME ? `${short.slice(0, LONGEST_COST_NAME - 1)}…` : short;
+  return briefName(recording.shortNameOf(func).replace(/^__GI_+|^\(wrapper managed-to-native\) /, ""));
+}
+
+/** A name in at most LONGEST_COST_NAME letters, as brief_name of short_names.py makes it. */
+function briefName(whole) {
+  let name = whole.length > LONGEST_COST_NAME ? withoutTemplateArguments(whole) : whole;
+  const open = name.replaceAll("operator()", "operator__").indexOf("(");
+  if (name.length > LONGEST_COST_NAME && open > 0) {
+    name = `${name.slice(0, open)}(…)`;
+  }
+  return name.length > LONGEST_COST_NAME ? `${name.slice(0, LONGEST_COST_NAME - 1)}…` : name;
+}
+
+/** Whether the name of an operator begins here. */
+function isOperator(name, at) {
+  const [before, after] = [at > 0 ? name[at - 1] : ":", name[at + "operator".length] ?? ":"];
+  return name.startsWith("operator", at) && SIGNS.includes(before) && SIGNS.includes(after);
+}
+
+/** A name with <…> for the arguments of templates; from an operator on as it is. What begins a part of it is none. */
+function withoutTemplateArguments(name) {
+  const kept = [];
+  const areArguments = [];
+  let depth = 0;
+  for (let at = 0; at < name.length; at++) {
+    if (depth === 0 && isOperator(name, at)) {
+      return kept.join("") + name.slice(at);
+    }
+    if (name[at] === ">" && areArguments.length > 0 && !"-=".includes(name[at - 1])) {
+      depth -= areArguments.pop();
+      if (depth === 0 && kept.at(-1) === "<") {
+        kept.push("…");
+      }
+    }
+    if (depth === 0) {
+      kept.push(name[at]);
+    }
+    if (name[at] === "<") {
+      areArguments.push(depth > 0 || (at > 0 && /[\p{L}\p{N}_]/u.test(name[at - 1])) ? 1 : 0);
+      depth += areArguments.at(-1);
+    }
+  }
+  return areArguments.length > 0 ? name : kept.join("");
 }
 
 /** Where a function stands, after its name; null where that is not known. */
