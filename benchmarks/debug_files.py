@@ -12,8 +12,9 @@ sections: it is in the table, no target. (The decompression of libjvm's .debug_i
 it does.) Equal work is what it does with call chains and `--sort srcline`: files and lines of all addresses, from debug
 information, and inlined functions where its version has them for such chains. It is stopped after --limit seconds, and
 what it has used until then is compared with our whole conversion of the same recording.
-GSYM is made of the debug files of libc, of Python (python3.11-dbg) and of libjvm, as far as these are installed or in
-FOLDER, by us and by `llvm-gsymutil --convert`, whose threads all count.
+GSYM is made of the debug files of libc, of Python (python3.11-dbg), of gold (binutils-x86-64-linux-gnu-dbg, whose files
+share one that llvm-gsymutil does not read) and of libjvm, as far as these are installed or in FOLDER, by us and by
+`llvm-gsymutil --convert`, whose threads all count.
 The 50 libraries are compiled by gcc: once stripped, with debug files by build id, once as they were.
 """
 
@@ -43,7 +44,10 @@ FOLDER = WORK / "debug_files"
 DEBUG_FOLDER = "usr/lib/debug"
 LIBC = ("usr/lib/*/libc.so.6", "lib/*/libc.so.6")
 LIBRARIES = ("usr/lib/jvm/*/lib/server/libjvm.so", *LIBC)
-OF_GSYM = {"libc6": LIBC, "python3": ("usr/bin/python3.[0-9]", "usr/bin/python3.[0-9][0-9]"), "libjvm": LIBRARIES[:1]}
+OF_GSYM = {
+    **{"libc6": LIBC, "python3": ("usr/bin/python3.[0-9]", "usr/bin/python3.[0-9][0-9]")},
+    **{"gold": ("usr/bin/*-ld.gold",), "libjvm": LIBRARIES[:1]},
+}
 N_ADDRESSES = 100_000
 CHAIN = 20  # addresses in each call chain
 N_LIBRARIES, N_FUNCTIONS = 50, 150

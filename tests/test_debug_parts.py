@@ -17,6 +17,8 @@ from builders.dwarf import (
     ADDRX,
     CALL_FILE,
     CALL_LINE,
+    DECL_FILE,
+    DECL_LINE,
     GNU_REF_ALT,
     GNU_STRP_ALT,
     HIGH_PC,
@@ -39,13 +41,17 @@ from builders.dwarf import (
 from builders.perf_data import PerfData
 from support import load_checked
 
+from traceferry.common.errors import FormatError
 from traceferry.common.report import Report
 from traceferry.files.source import open_source
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.choose import completes_others, files_in_folder, open_symbols
 from traceferry.symbolication.debug_files import DebugFiles
+from traceferry.symbolication.dwarf.columns import described_functions
+from traceferry.symbolication.dwarf.debug_info import DebugInfo, debug_info
 from traceferry.symbolication.elf import ElfSymbols
-from traceferry.symbolication.interface import look_up
+from traceferry.symbolication.function_table import Texts, table_of
+from traceferry.symbolication.interface import Function, look_up
 
 Stack = list[tuple[str, str, int]]
 
@@ -53,7 +59,8 @@ BUILD_ID = bytes(range(20))
 HEADER = """
 namespace shared {
 inline __attribute__((always_inline)) int scale(int x) { return x * 7 + (x >> 3); }
-struct Box { int n; inline __attribute__((always_inline)) int twice() const { return scale(n) * 2; } };
+extern "C" inline __attribute__((always_inline)) int plain(int x) { volatile int k = x * 3; return k; }
+struct Box { int n; inline __attribute__((always_inline)) int twice() const { return scale(n) * 2 + plain(n); } };
 }
 """
 ONE = """#include "shared.h"
@@ -92,6 +99,26 @@ def code_of(symbols: ElfSymbols) -> np.ndarray:
     found = symbols.binary.section(".text")
     assert found is not None
     return np.arange(found[0], found[0] + len(found[1]), dtype=np.uint64)
+
+
+def check_columns(symbols: ElfSymbols) -> list[Function]:
+    """Compiled code reads all units, and says of them what the reader of single units says, which shares none. Returns
+    the functions that they describe."""
+    lost: list[FormatError] = []
+    described, alone = (debug_info(symbols.binary, lost.append, symbols.linked) for _ in range(2))
+    assert described is not None
+    assert alone is not None
+    leave_to_compiled_code(described)
+    found = list(described_functions(described, Texts()).functions())
+    assert found == list(table_of(alone.functions()).functions())
+    assert lost == []
+    return found
+
+
+def leave_to_compiled_code(info: DebugInfo) -> None:
+    """Lets the test fail where a unit or a name is read by the reader of single units."""
+    for name in ("functions_of", "name_of", "qualified"):
+        setattr(info, name, lambda *_: pytest.fail("a unit was read one by one"))
 
 
 def missing(report: Report) -> list[str]:
@@ -149,6 +176,7 @@ def test_split_units_beside_the_objects(programs: tuple[Path, Path], tmp_path: P
     symbols = opened(Path(moved), report)
     assert stacks_of(symbols, addresses) == wanted
     assert (missing(report), list(symbols.problems)) == ([], [])
+    assert check_columns(symbols)
     # What is written as GSYM says the same.
     inlined = {call.name for function in symbols.functions() for call in function.inlines}
     assert {"mix", "_ZNK6shared3Box5twiceEv"} <= inlined or {"mix", "shared::Box::twice"} <= inlined or {
@@ -181,6 +209,7 @@ def test_a_package(programs: tuple[Path, Path], tmp_path: Path, place: str) -> N
     names = [[(name, line) for name, _, line in stack] for stack in stacks_of(symbols, addresses)]
     assert names == [[(name, line) for name, _, line in stack] for stack in wanted]
     assert missing(report) == []
+    assert check_columns(symbols)
 
 
 def test_a_package_of_the_user_s_debug_file_may_be_beside_the_recorded_path(tmp_path: Path) -> None:
@@ -227,6 +256,7 @@ def test_split_units_that_are_not_here(programs: tuple[Path, Path], tmp_path: Pa
     assert [stack[0][2] for stack in found if stack] == [stack[0][2] for stack in wanted if stack]
     assert len(missing(report)) >= 1
     assert "one.dwo (id " in missing(report)[0]
+    check_columns(symbols)
 
 
 @pytest.mark.parametrize("options", [["g++", "4", "dwz"], ["clang++-19", "4", "dwz"], ["g++", "5", "dwz", "--dwarf-5"]])
@@ -243,8 +273,11 @@ def test_what_dwz_shares(tmp_path: Path, options: list[str]) -> None:
     wanted = [[(name, source.replace("/split", "/whole"), line) for name, source, line in s] for s in wanted]
     report = Report()
     symbols = opened(folder / "app", report)
+    assert symbols._dwarf._info is not None
+    leave_to_compiled_code(symbols._dwarf._info)
     assert stacks_of(symbols, addresses) == wanted
     assert (missing(report), list(symbols.problems)) == ([], [])
+    assert check_columns(symbols)
     shutil.move(folder / "common.debug", tmp_path / "common.debug")
     assert stacks_of(opened(folder / "app", report, (str(tmp_path),)), addresses) == wanted
     assert missing(report) == []
@@ -253,6 +286,7 @@ def test_what_dwz_shares(tmp_path: Path, options: list[str]) -> None:
     found = stacks_of(symbols, addresses)
     assert [stack[-1][0] for stack in found if stack] == [stack[-1][0] for stack in wanted if stack]
     assert "common.debug (with the build id " in missing(report)[0]
+    check_columns(symbols)
 
 
 # ---------------------------------------------------------------- built
@@ -287,11 +321,27 @@ def test_references_to_a_shared_file(tmp_path: Path, is_new: bool) -> None:
     symbols = opened(tmp_path / "app", report)
     at_call = np.array([0x1000, 0x1005], np.uint64)
     assert [[frame[0] for frame in stack] for stack in stacks_of(symbols, at_call)] == [["moved"], ["inlined", "moved"]]
+    assert check_columns(symbols)
     # The one of another build is not it.
     (tmp_path / "common").write_bytes(data.replace(BUILD_ID, bytes(20)))
     symbols = opened(tmp_path / "app", report)
     assert stacks_of(symbols, at_call) == [[], []]
     assert len(missing(report)) == 1
+
+
+def test_a_declaration_in_a_shared_file(tmp_path: Path) -> None:
+    """Its file is one of the shared file's lines."""
+    shared, main = Dwarf(4), Dwarf(4)
+    lines = shared.lines(files=[("own.c", 0), ("shared.c", 0)])
+    function = die(SUBPROGRAM, {NAME: "f", DECL_FILE: 2, DECL_LINE: 7}, label="f")
+    shared.unit(function, stmt_list=lines, comp_dir="/build")
+    shared.add(".note.gnu.build-id", struct.pack("<III4s", 4, 20, 3, b"GNU\0") + BUILD_ID)
+    main.unit(die(SUBPROGRAM, {ORIGIN: (GNU_REF_ALT, shared._labels["f"]), LOW_PC: 0x1000, HIGH_PC: 16}))
+    main.add(".gnu_debugaltlink", b"common\0" + BUILD_ID)
+    (tmp_path / "common").write_bytes(shared.elf())
+    (tmp_path / "app").write_bytes(main.elf())
+    (found,) = check_columns(opened(tmp_path / "app", Report()))
+    assert (found.name, found.lines) == ("f", [(0x1000, "/build/shared.c", 7)])
 
 
 def split_pair(split_id: int = 0x1234_5678_9ABC_DEF0) -> tuple[Dwarf, Dwarf]:
@@ -342,7 +392,21 @@ def test_indices_in_split_units(tmp_path: Path, kind: str) -> None:
     found, report, symbols = names_in(tmp_path, {"app": main.elf(SYMBOLS), name: data})
     assert found == [["f"], ["g"], ["s"]]
     assert (missing(report), list(symbols.problems)) == ([], [])
+    assert check_columns(symbols)
     assert sorted(function.name for function in symbols.functions()) == ["f", "g", "s"]
+
+
+def test_several_units_in_one_file(tmp_path: Path) -> None:
+    """As link time optimization makes them."""
+    main, split = Dwarf(5), Dwarf(5)
+    main.add(".debug_addr", bytes(8) + main.pack("QQ", 0x1000, 0x1100))
+    for nth, name in enumerate("fg"):
+        main.unit(kind=SKELETON, split_id=nth, dwo_name="a.dwo", addr_base=8)
+        split.unit(die(SUBPROGRAM, {NAME: name, LOW_PC: (ADDRX, nth), HIGH_PC: 16}), kind=SPLIT, split_id=nth)
+    found, report, symbols = names_in(tmp_path, {"app": main.elf(SYMBOLS), "a.dwo": split.elf(suffix=".dwo")})
+    assert found == [["f"], ["g"], ["s"]]
+    assert missing(report) == []
+    assert [(function.name, function.start) for function in check_columns(symbols)] == [("f", 0x1000), ("g", 0x1100)]
 
 
 def test_a_split_unit_of_another_build(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Functions of an ELF file, from its debug information and its symbol table (DWARF 5; LLVM 19 as the example)."""
 
 import shutil
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -381,6 +382,30 @@ def test_a_call_across_adjacent_parts_is_in_both() -> None:
     assert [drawn(f.inlines) for f in found] == [[("g", [(0x10, 0x20)], 5)], [("g", [(0x20, 0x28)], 5)]]
 
 
+def inlined_in_one_of_class(instance: dict[int, Any], *, line: int = 9) -> list[Any]:
+    """What is inlined in a destructor with code, in a call of the abstract one in this line, which declares both."""
+    declared = die(SUBPROGRAM, {NAME: "~S", DECL_LINE: 9}, label="declared")
+    abstract = die(SUBPROGRAM, {SPECIFICATION: "declared", LINKAGE_NAME: "_ZN1SD2Ev"}, label="abstract")
+    inlined = die(INLINED, {ORIGIN: "abstract", LOW_PC: 0x1004, HIGH_PC: 4, CALL_LINE: line})
+    with_code = die(SUBPROGRAM, {**instance, LOW_PC: 0x1000, HIGH_PC: 16}, inlined)
+    dwarf = Dwarf().unit(die(STRUCTURE, {NAME: "S"}, declared), abstract, with_code, language=C_PLUS_PLUS_14)
+    (function,) = functions_of(dwarf.elf())
+    return drawn(function.inlines)
+
+
+@pytest.mark.parametrize("refers", [{SPECIFICATION: "declared"}, {ORIGIN: "abstract"}])
+def test_a_destructor_that_another_of_its_class_calls_is_inlined(refers: dict[int, Any]) -> None:
+    """As Clang and GCC describe it: what deletes the object calls what does not."""
+    assert inlined_in_one_of_class({**refers, LINKAGE_NAME: "_ZN1SD0Ev"}) == [("_ZN1SD2Ev", [(4, 8)], 9)]
+
+
+def test_the_rest_of_a_function_is_no_call() -> None:
+    assert inlined_in_one_of_class({ORIGIN: "abstract"}) == []
+    assert inlined_in_one_of_class({ORIGIN: "abstract"}, line=10) == [("_ZN1SD2Ev", [(4, 8)], 10)]
+    same_text = {ORIGIN: "abstract", LINKAGE_NAME: "_ZN1SD2Ev"}
+    assert inlined_in_one_of_class(same_text) == []
+
+
 def test_nesting_ends_at_the_limit() -> None:
     tree = call(0x1000, 8)
     for _ in range(2 * MAX_INLINED):
@@ -454,6 +479,15 @@ def test_a_damaged_unit_costs_only_what_follows_in_it() -> None:
     found, (error,) = read(dwarf.elf())
     assert [(f.start, f.name) for f in found] == [(0x1000, "f"), (0x1100, "split"), (0x1200, "split")]
     assert str(error) == f"the abbreviation 127 is not declared at offset {second} (.debug_info)"
+
+
+def test_a_unit_whose_header_is_cut_off_costs_no_other() -> None:
+    dwarf = whole()
+    end = dwarf.add(".debug_info", struct.pack("<IHBBI", 8, 5, SKELETON, 8, 0))
+    found, (error,) = read(dwarf.elf())
+    assert [(f.start, f.name) for f in found] == [(0x1000, "f"), (0x1020, "f"), (0x1100, "split"), (0x1200, "split")]
+    assert str(error).startswith("a number of 8 bytes lies beyond the end")
+    assert error.offset == end + 12
 
 
 def test_a_damaged_line_program_keeps_the_sequences_in_front() -> None:

@@ -32,9 +32,9 @@ from traceferry.symbolication.dwarf._entries cimport (
     NO_NAME,
     NUMBER,
     OTHER_KIND,
+    SHARED_BIT,
     SPECIFICATION,
     SUBPROGRAM,
-    UT_TYPE,
     Entries,
     Shape,
     Value,
@@ -54,15 +54,16 @@ cdef uint64_t MAX_LINE = <uint64_t>1 << 32
 
 
 cdef struct Described:
-    # An entry, and what it and those say that it specifies or instantiates.
+    # An entry, and what it and those say that it specifies or instantiates; of which entry it is an instance.
     uint64_t entry
-    uint64_t last
+    uint64_t instance
     uint64_t value
     uint64_t line
     uint64_t column
     uint64_t file
-    # The unit that numbers the file, -1: none is said.
+    # The unit that numbers the file; -1: none is said.
     int64_t file_unit
+    uint8_t has_line
     # Of the name, which is not the linkage name where others may stand in front.
     uint8_t kind
     uint8_t is_linkage
@@ -167,7 +168,7 @@ cdef class Functions:
             raise ValueError("text: pairs are needed")
         self.entries = entries
         self.text = text
-        entries.left = EFFORT * allowed
+        entries.allowed = entries.left = EFFORT * allowed
         self.ranges = Ranges()
         self.out_ranges = Ranges()
 
@@ -191,7 +192,7 @@ cdef class Functions:
         if not 0 <= nth < entries.n_units:
             raise IndexError
         self.n_pieces = 0
-        if entries.headers[nth].kind == UT_TYPE:
+        if entries.is_of_types(nth):
             return 0
         if not entries.begin(nth, True) or not self.find_pieces():
             self.n_pieces = 0
@@ -201,8 +202,9 @@ cdef class Functions:
     def read(self, Py_ssize_t nth, LineRows lines, unit, bint is_qualified):
         """Adds the functions of the unit that `find` found last. Returns how many, -1 where they cannot be read: then
         nothing is added. lines: of the unit, None: it has none; unit: its source(number of a file) is the number of the
-        path, -1 is none, and source_elsewhere(unit, number of a file) that of another unit's; is_qualified: whether
-        names have namespaces and classes in front. Raises what these raise, and then adds nothing, either."""
+        path, -1 is none, and source_elsewhere(unit, number of a file) that of another unit's, which is in the file that
+        several share where it has the bit SHARED_BIT; is_qualified: whether names have namespaces and classes in front.
+        Raises what these raise, and then adds nothing, either."""
         cdef Py_ssize_t n_functions = self.n_functions
         cdef Py_ssize_t n_rows = self.n_rows
         cdef Py_ssize_t n_out_calls = self.n_out_calls
@@ -469,9 +471,16 @@ cdef class Functions:
     cdef bint is_rest(self, const UnitCall* call, int64_t around) noexcept nogil:
         """As DebugInfo.is_rest_of has it."""
         cdef const Described* one = &self.described[call.description]
-        if one.last != self.described[around].last or one.line == 0 or one.line != call.line:
+        if one.instance != self.described[around].instance or one.line == 0 or one.line != call.line:
             return False
-        return not one.column or not call.column or one.column == call.column
+        if one.column and call.column and one.column != call.column:
+            return False
+        return self.has_same_name(one, &self.described[around])
+
+    cdef bint has_same_name(self, const Described* one, const Described* other) noexcept nogil:
+        if one.kind == NO_NAME or other.kind == NO_NAME or one.is_linkage != other.is_linkage:
+            return one.kind == other.kind
+        return self.entries.are_same(one.kind, one.value, other.kind, other.value)
 
     cdef int64_t description_of(self, uint64_t entry) except -2:
         """Returns the number of what an entry says, -1 where it cannot be read."""
@@ -502,44 +511,52 @@ cdef class Functions:
 
     cdef bint read_description(self, uint64_t entry, Described* found) except -1:
         cdef Entries entries = self.entries
-        cdef const Value* values = entries.values
+        cdef Entries file
         cdef int64_t next_ = entry
-        cdef int step, kind
-        cdef uint64_t value = 0
-        cdef bint has_line = False
+        cdef int step
+        cdef bint is_specified = False
         memset(found, 0, sizeof(Described))
         found.entry, found.file_unit, found.alone, found.qualified = entry, -1, -1, -1
         for step in range(MAX_ORIGINS):
-            kind = entries.entry_at(next_)
-            if kind == OTHER_KIND or kind < 0:
+            file = entries.goes_to(next_)
+            if file is None or file.kind == OTHER_KIND:
                 return False
-            found.last = next_
-            if not found.is_linkage:
-                kind = entries.text(&values[MIPS_LINKAGE], &value)
-                if kind == NO_NAME:
-                    kind = entries.text(&values[LINKAGE], &value)
-                if kind == ELSEWHERE:
-                    return False
-                if kind != NO_NAME:
-                    found.kind, found.value, found.is_linkage = <uint8_t>kind, value, True
-            if found.kind == NO_NAME:
-                kind = entries.text(&values[NAME], &value)
-                if kind == ELSEWHERE:
-                    return False
-                if kind != NO_NAME:
-                    found.kind, found.value = <uint8_t>kind, value
-            if not has_line and values[DECL_LINE].meaning == NUMBER:
-                has_line = True
-                found.line = values[DECL_LINE].value
-                found.column = values[DECL_COLUMN].value if values[DECL_COLUMN].meaning == NUMBER else 0
-            if found.file_unit < 0 and values[DECL_FILE].meaning == NUMBER:
-                found.file, found.file_unit = values[DECL_FILE].value, entries.unit
-            next_ = entries.origin()
-            if next_ == -2:
+            if not is_specified:
+                found.instance = next_
+                is_specified = file.has_specification()
+            if not self.add_names(file, found):
                 return False
+            self.add_place(file, found)
+            next_ = entries.origin_in(file)
             if next_ < 0:
                 break
-        return True
+        return next_ != -2
+
+    cdef bint add_names(self, Entries file, Described* found) noexcept nogil:
+        """Whether the names of the entry whose attributes were read can be."""
+        cdef uint64_t value = 0
+        cdef int kind = NO_NAME
+        if not found.is_linkage:
+            kind = self.entries.text_in(file, MIPS_LINKAGE, &value)
+            if kind == NO_NAME:
+                kind = self.entries.text_in(file, LINKAGE, &value)
+            found.is_linkage = kind != NO_NAME
+        if found.kind == NO_NAME and kind == NO_NAME:
+            kind = self.entries.text_in(file, NAME, &value)
+        if kind != NO_NAME:
+            found.kind, found.value = <uint8_t>kind, value
+        return kind != ELSEWHERE
+
+    cdef void add_place(self, Entries file, Described* found) noexcept nogil:
+        """Adds where the entry whose attributes were read is declared, unless that is known."""
+        cdef const Value* values = file.values
+        if not found.has_line and values[DECL_LINE].meaning == NUMBER:
+            found.has_line = True
+            found.line = values[DECL_LINE].value
+            found.column = values[DECL_COLUMN].value if values[DECL_COLUMN].meaning == NUMBER else 0
+        if found.file_unit < 0 and values[DECL_FILE].meaning == NUMBER:
+            found.file = values[DECL_FILE].value
+            found.file_unit = file.unit | (<int64_t>(file is not self.entries) << SHARED_BIT)
 
     cdef int32_t name_of(self, int64_t description, uint64_t target, bint is_qualified) except -2:
         """Returns the row of a name in `names`, -1: there is none. target: the entry around which other names are
@@ -685,7 +702,7 @@ cdef class Functions:
         return 0
 
     def names_wanted(self):
-        """Returns the names: kind, value and entry, as `Entries.names` has them, uint8 and uint64; and whether those of
+        """Returns the names: kind, value and entry, as `Entries.names` has them, uint8 and uint64; whether those of
         what is around the entry are in front: bool."""
         kinds, are_qualified = np.empty(self.n_names, np.uint8), np.empty(self.n_names, np.bool_)
         values, targets = np.empty(self.n_names, np.uint64), np.empty(self.n_names, np.uint64)

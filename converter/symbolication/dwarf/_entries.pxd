@@ -7,7 +7,7 @@ from traceferry.native.bytes cimport number
 from traceferry.native.leb128 cimport leb, short_leb
 from traceferry.symbolication._ranges cimport Ranges
 
-# The kinds of entries, as KINDS of units.py numbers them.
+# The kinds of entries, as KINDS of entries.py numbers them.
 cdef enum:
     OTHER_KIND
     SUBPROGRAM
@@ -18,7 +18,7 @@ cdef enum:
     NAMESPACE
     UNION
 
-# The attributes that are read, as SLOTS of units.py numbers them.
+# The attributes that are read, as SLOTS of entries.py numbers them.
 cdef enum:
     NOT_READ
     NAME
@@ -64,7 +64,7 @@ cdef enum:
     SHARED_REFERENCE
     SHARED_TEXT
 
-# How many bytes a value has that has no fixed number of them, as SIZE_CODES of forms.py says.
+# How many bytes a value has that has no fixed number of them, as SIZE_CODES of entries.py says.
 cdef enum:
     ULEB = -1
     SLEB = -2
@@ -90,10 +90,14 @@ cdef enum:
     SPARSE = 4
     # How much of everything is done for each byte of the sections.
     EFFORT = 8
+    # The bit of entries, and of units, that are in the file that several share.
+    SHARED_BIT = 62
     # DW_UT_*
     UT_COMPILE = 1
     UT_TYPE = 2
-    UT_PARTIAL = 3
+    UT_SKELETON = 4
+    UT_SPLIT_COMPILE = 5
+    UT_SPLIT_TYPE = 6
 
 # How a name was found.
 cdef enum:
@@ -103,13 +107,16 @@ cdef enum:
     IN_LINE_STR
     ELSEWHERE
     LAMBDA
-    QUALIFIED
+    # What is added of texts in the file that several share, and of those that have others in front.
+    IN_SHARED = 16
+    QUALIFIED = 32
 
 # What is known of a unit.
 cdef enum:
     READABLE
     WITHOUT_CODE
     UNUSUAL
+    SPLIT
 
 
 cdef struct Attribute:
@@ -234,8 +241,17 @@ cdef class Entries:
     cdef uint64_t language
     cdef bint skips
     cdef bint is_split
-    # Attributes of an entry.
+    # Attributes of the entry that was read last, and its kind.
     cdef Value[N_SLOTS] values
+    cdef int kind
+    # The units of the file that several share, None: it is not read; is_alone: since it is not here.
+    cdef readonly Entries shared
+    cdef bint is_alone
+    # Of a unit in a file of its own: what the one that it completes says.
+    cdef bint is_completing
+    cdef uint64_t outer_low
+    cdef uint64_t outer_addr_base
+    cdef uint64_t outer_ranges_base
 
     cdef inline bint has(self, uint64_t at, uint64_t size) noexcept nogil:
         return at <= self.n_info and self.n_info - at >= size
@@ -255,6 +271,7 @@ cdef class Entries:
     cdef inline bint in_lists(self, uint64_t at, uint64_t size) noexcept nogil:
         return at <= <uint64_t>self.rnglists_view.shape[0] and <uint64_t>self.rnglists_view.shape[0] - at >= size
 
+    cdef bint is_of_types(self, Py_ssize_t nth) noexcept nogil
     cdef bint is_partial(self)
     cdef bint header_at(self, uint64_t at, Header* header) noexcept nogil
     cdef bint begin(self, Py_ssize_t nth, bint whole) except -1
@@ -271,10 +288,17 @@ cdef class Entries:
     cdef bint rnglist(self, Ranges ranges, uint64_t at) except -1
     cdef int name_of(self, uint64_t offset, uint64_t* found, uint64_t* target) except -1
     cdef int entry_at(self, uint64_t offset) except -2
+    cdef Entries goes_to(self, uint64_t entry)
+    cdef uint64_t instance_of(self, uint64_t entry) except? 0
+    cdef bint has_specification(self) noexcept nogil
     cdef int64_t origin(self) noexcept nogil
+    cdef int64_t origin_in(self, Entries file) noexcept nogil
+    cdef int text_in(self, Entries file, int slot, uint64_t* found) noexcept nogil
     cdef _Tree tree(self)
     cdef number_of_lambda(self, uint64_t entry)
     cdef is_lambda(self, _Tree tree, Py_ssize_t row)
+    cdef const uint8_t* text_at(self, int kind, uint64_t at) noexcept nogil
+    cdef bint are_same(self, int kind, uint64_t at, int other_kind, uint64_t other) noexcept nogil
     cdef bint begins(self, int kind, uint64_t at, bytes wanted)
     cdef origins(self, uint64_t entry)
     cdef context(self, uint64_t entry)

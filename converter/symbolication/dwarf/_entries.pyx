@@ -3,6 +3,9 @@ addresses, and where their names stand.
 
 Only undamaged bytes in usual codings are read: in all other cases a method returns None, and the reader in Python, which
 says what is damaged, answers in its place. Names of attributes and forms are those of units.py and forms.py.
+
+Entries may be in the file that `dwz` moved to what several files have in common: these are numbered by their offsets
+there, with the bit SHARED.
 """
 
 import numpy as np
@@ -10,7 +13,7 @@ import numpy as np
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memchr, memset
+from libc.string cimport memchr, memset, strcmp, strncmp
 
 from traceferry.native.bytes cimport number
 from traceferry.native.leb128 cimport leb, short_leb
@@ -18,6 +21,7 @@ from traceferry.native.memory cimport grown, resized
 from traceferry.symbolication._ranges cimport Range
 
 cdef uint64_t MAX_SIZE = <uint64_t>1 << 32
+cdef uint64_t SHARED = <uint64_t>1 << SHARED_BIT
 cdef enum:
     # Of units that are kept.
     MAX_TREES = 64
@@ -99,18 +103,10 @@ cdef class Entries:
     def survey(self):
         """Reads the header and the first entry of each unit. Returns False where headers are damaged. Then `states` has
         what is known of each unit, and `code` its ranges: (unit, begin, end), int64 and uint64."""
-        cdef uint64_t at = 0
-        cdef Py_ssize_t n_room = 0
         cdef Py_ssize_t nth
         cdef Py_ssize_t n
-        while at < self.n_info:
-            if self.n_units == n_room:
-                n_room = 2 * n_room + 64
-                self.headers = <Header*>resized(self.headers, n_room * sizeof(Header))
-            if not self.header_at(at, &self.headers[self.n_units]):
-                return False
-            at = self.headers[self.n_units].end
-            self.n_units += 1
+        if not self.find():
+            return False
         cdef Ranges ranges = Ranges()
         states = np.empty(self.n_units, np.uint8)
         counts = np.empty(self.n_units, np.int64)
@@ -119,14 +115,14 @@ cdef class Entries:
         for nth in range(self.n_units):
             n = ranges.n
             state[nth] = UNUSUAL
-            if self.headers[nth].kind == UT_TYPE:
+            if self.is_of_types(nth):
                 state[nth] = WITHOUT_CODE
-            elif self.headers[nth].kind > UT_PARTIAL:
-                pass
             elif self.begin(nth, whole=False):
                 if self.is_partial():
                     state[nth] = WITHOUT_CODE
-                elif not self.is_split and self.ranges_of_entry(ranges):
+                elif self.is_split:
+                    state[nth] = SPLIT
+                elif self.ranges_of_entry(ranges):
                     state[nth] = READABLE
                 else:
                     ranges.n = n
@@ -140,6 +136,45 @@ cdef class Entries:
             begin[nth], end[nth] = ranges.held[nth].begin, ranges.held[nth].end
         self.code = np.repeat(np.arange(self.n_units), counts), begins, ends
         return True
+
+    def find(self):
+        """Reads the header of each unit. Returns False where these are damaged."""
+        cdef uint64_t at = 0
+        cdef Py_ssize_t n_room = 0
+        self.n_units = 0
+        while at < self.n_info:
+            if self.n_units == n_room:
+                n_room = 2 * n_room + 64
+                self.headers = <Header*>resized(self.headers, n_room * sizeof(Header))
+            if not self.spend(1) or not self.header_at(at, &self.headers[self.n_units]):
+                return False
+            at = self.headers[self.n_units].end
+            self.n_units += 1
+        return True
+
+    def number_of(self, uint64_t offset):
+        """Returns which unit begins there, -1 for none."""
+        cdef Py_ssize_t nth
+        for nth in range(self.n_units):
+            if self.headers[nth].offset == offset:
+                return nth
+        return -1
+
+    def share(self, Entries shared):
+        """Texts and entries of the file that several share are those of `shared`, of which `find` has found the
+        units; None: it is not here, and there are none."""
+        self.shared, self.is_alone = shared, shared is None
+
+    def complete(self, uint64_t low, uint64_t addr_base, uint64_t ranges_base):
+        """The units are in a file of their own. What they have of that which they complete: its DW_AT_low_pc,
+        DW_AT_addr_base and DW_AT_GNU_ranges_base."""
+        self.is_completing = True
+        self.outer_low, self.outer_addr_base, self.outer_ranges_base = low, addr_base, ranges_base
+
+    @property
+    def spent(self):
+        """How much work was done since `renew`."""
+        return self.allowed - self.left
 
     def offset_of(self, Py_ssize_t nth):
         """Returns where a unit begins."""
@@ -169,6 +204,10 @@ cdef class Entries:
             lines = self.values[STMT_LIST].value
         kind = self.text(&self.values[COMP_DIR], &place)
         return None if kind == ELSEWHERE else (self.language, lines, kind, place, self.skips)
+
+    cdef bint is_of_types(self, Py_ssize_t nth) noexcept nogil:
+        """Whether a unit only holds a type."""
+        return self.headers[nth].kind == UT_TYPE or self.headers[nth].kind == UT_SPLIT_TYPE
 
     cdef bint is_partial(self):
         """Whether the unit's first entry, which `begin` read, is a DW_TAG_partial_unit."""
@@ -205,7 +244,13 @@ cdef class Entries:
         if header.version >= 5:
             header.kind, header.address_size = self.info[at], self.info[at + 1]
             header.abbrev = self.u(at + 2, size)
-            at += 2 + size + (8 + size if header.kind == UT_TYPE else 0)
+            at += 2 + size
+            if header.kind == UT_TYPE or header.kind == UT_SPLIT_TYPE:
+                at += 8 + size
+            elif header.kind == UT_SKELETON or header.kind == UT_SPLIT_COMPILE:
+                if not self.has(at, 8):
+                    return False
+                at += 8
         else:
             header.abbrev = self.u(at, size)
             header.address_size = self.info[at + size]
@@ -246,10 +291,17 @@ cdef class Entries:
             self.addr_base = values[ADDR_BASE].value
         if values[RNGLISTS_BASE].meaning == NUMBER:
             self.rnglists_base = values[RNGLISTS_BASE].value
+        if self.is_completing:
+            self.addr_base = self.outer_addr_base
+            if self.rnglists_base == 0:
+                # The only list of lists of such a unit stands behind its header.
+                self.rnglists_base = 12 + 2 * (self.header.offset_size - 4)
         if values[LANGUAGE].meaning == NUMBER:
             self.language = values[LANGUAGE].value
         if values[LOW].meaning != NOTHING and not self.address(&values[LOW], &self.low):
             return False
+        if self.is_completing:
+            self.low = self.outer_low
         self.is_split = values[SPLIT_NAME].meaning != NOTHING
         self.skips = self.is_of_gcc(&values[PRODUCER])
         if whole:
@@ -480,7 +532,9 @@ cdef class Entries:
             at = self.rnglists_base + number(self.rnglists_view, place, size, self.big)
         elif values[RANGES].meaning != NUMBER:
             return values[RANGES].meaning == NOTHING
-        return self.range_list(ranges, at) if self.header.version < 5 else self.rnglist(ranges, at)
+        if self.header.version >= 5:
+            return self.rnglist(ranges, at)
+        return self.range_list(ranges, at + self.outer_ranges_base if self.is_completing else at)
 
     cdef bint range_list(self, Ranges ranges, uint64_t at) except -1:
         cdef uint64_t size = self.header.address_size
@@ -579,7 +633,7 @@ cdef class Entries:
     def names(self, Py_ssize_t nth, const uint64_t[::1] entries):
         """Returns where the names of entries of a unit are, and of which entry they are: (kind, value, entry), uint8 and
         uint64. kind: 0: there is none; 1: in .debug_info, 2: .debug_str, 3: .debug_line_str at `value`; 4: this reader
-        does not find it; 6 and more: as 6 less, and has the names of its `contexts` in front."""
+        does not find it; 16 more: in the file that several share; 32 more: has the names of its `contexts` in front."""
         cdef Py_ssize_t row
         if not 0 <= nth < self.n_units:
             raise IndexError
@@ -597,33 +651,32 @@ cdef class Entries:
 
     cdef int name_of(self, uint64_t offset, uint64_t* found, uint64_t* target) except -1:
         cdef uint64_t language = self.language
-        cdef uint64_t value
         cdef uint64_t first_value = 0
-        cdef int kind, step
+        cdef int kind, step, slot
+        cdef Entries file
         cdef int first_kind = NO_NAME
         cdef int64_t next_
         target[0] = offset
         found[0] = 0
         for step in range(MAX_ORIGINS):
-            kind = self.entry_at(offset)
-            if kind < 0:
+            file = self.goes_to(offset)
+            if file is None:
                 return ELSEWHERE
-            is_call = kind == INLINED
-            for value in (MIPS_LINKAGE, LINKAGE):
-                kind = self.text(&self.values[value], found)
+            for slot in (MIPS_LINKAGE, LINKAGE):
+                kind = self.text_in(file, slot, found)
                 if kind != NO_NAME:
                     return kind
             if first_kind == NO_NAME:
-                first_kind = self.text(&self.values[NAME], &first_value)
+                first_kind = self.text_in(file, NAME, &first_value)
                 if first_kind == ELSEWHERE:
                     return ELSEWHERE
-            next_ = self.origin()
+            next_ = self.origin_in(file)
             if next_ == -2:
                 return ELSEWHERE
             if next_ < 0:
                 break
             offset = next_
-            if step == 0 and is_call and first_kind == NO_NAME:
+            if step == 0 and file.kind == INLINED and first_kind == NO_NAME:
                 # A call has the name of what is called.
                 target[0] = offset
         found[0] = first_value
@@ -642,16 +695,34 @@ cdef class Entries:
         shape = self.table.of(code) if at >= 0 else NULL
         if shape == NULL or self.attributes(shape, at) < 0:
             return -1
+        self.kind = shape.kind
         return shape.kind
+
+    cdef Entries goes_to(self, uint64_t entry):
+        """Reads the attributes of an entry, of this file or the shared one, and returns that; None where it cannot be
+        read."""
+        cdef Entries file = self.shared if entry & SHARED else self
+        return file if file is not None and file.entry_at(entry & ~SHARED) >= 0 else None
+
+    cdef bint has_specification(self) noexcept nogil:
+        """Whether the entry whose attributes were read specifies another, its declaration."""
+        cdef int meaning = self.values[SPECIFICATION].meaning
+        return meaning == REFERENCE or meaning == UNIT_REFERENCE or meaning == SHARED_REFERENCE
+
+    cdef int64_t origin_in(self, Entries file) noexcept nogil:
+        """Returns what `origin` does of the entry whose attributes were read in this file or the shared one."""
+        cdef int64_t found = file.origin()
+        # What the shared file refers to is in itself.
+        return <int64_t>(<uint64_t>found | SHARED) if found >= 0 and file is not self else found
 
     cdef int64_t origin(self) noexcept nogil:
         """Returns which entry the one whose attributes were read specifies or instantiates; -1: none; -2: one of another
-        file."""
-        cdef const Value* value = &self.values[SPECIFICATION]
-        if value.meaning != REFERENCE and value.meaning != UNIT_REFERENCE and value.meaning != SHARED_REFERENCE:
-            value = &self.values[ORIGIN]
+        file, which is not read."""
+        cdef const Value* value = &self.values[SPECIFICATION if self.has_specification() else ORIGIN]
         if value.meaning == SHARED_REFERENCE:
-            return -2
+            if self.shared is None or value.value >= self.shared.n_info:
+                return -1 if self.is_alone else -2
+            return <int64_t>(value.value | SHARED)
         if value.value > self.n_info:
             return -1
         if value.meaning == REFERENCE:
@@ -664,6 +735,7 @@ cdef class Entries:
         cdef list found = []
         cdef uint64_t value = 0
         cdef int kind
+        cdef Entries file
         around = self.context(entry)
         for _ in range(MAX_CONTEXTS):
             if around is None:
@@ -674,9 +746,10 @@ cdef class Entries:
             if origins is None:
                 return None
             for origin in origins:
-                if self.entry_at(origin) < 0:
+                file = self.goes_to(origin)
+                if file is None:
                     return None
-                kind = self.text(&self.values[NAME], &value)
+                kind = self.text_in(file, NAME, &value)
                 if kind == ELSEWHERE:
                     return None
                 if kind != NO_NAME:
@@ -691,22 +764,53 @@ cdef class Entries:
             around = self.context(around)
         return found
 
+    def instances(self, Py_ssize_t nth, const uint64_t[::1] entries):
+        """Returns, as `DebugInfo.instance_of` has it, of which entries of a unit those are that are given by their
+        offsets: uint64, 0 where that cannot be read."""
+        cdef Py_ssize_t row
+        if not 0 <= nth < self.n_units:
+            raise IndexError
+        found = np.zeros(entries.shape[0], np.uint64)
+        cdef uint64_t[::1] instance = found
+        for row in range(entries.shape[0]):
+            if self.begin(nth, whole=True):
+                instance[row] = self.instance_of(entries[row])
+        return found
+
+    cdef uint64_t instance_of(self, uint64_t entry) except? 0:
+        cdef int64_t next_ = entry
+        cdef uint64_t last = 0
+        cdef Entries file
+        for _ in range(MAX_ORIGINS):
+            file = self.goes_to(next_)
+            if file is None:
+                return 0
+            last = next_
+            next_ = self.origin_in(file)
+            if next_ < 0 or file.has_specification():
+                break
+        return last if next_ != -2 else 0
+
     def declaration(self, uint64_t entry):
-        """Returns (the last entry that an entry specifies or instantiates; in which line and column it is declared; in
-        which column it is called), 0 is unknown; None where these cannot be read."""
+        """Returns (in which line and column an entry is declared, in which column it is called), 0 is unknown; None
+        where these cannot be read."""
         cdef uint64_t called = 0
+        cdef Entries file
+        cdef const Value* values
         origins = self.origins(entry)
         if origins is None:
             return None
         for origin in origins:
-            if self.entry_at(origin) < 0:
+            file = self.goes_to(origin)
+            if file is None:
                 return None
-            if origin == entry and self.values[CALL_COLUMN].meaning == NUMBER:
-                called = self.values[CALL_COLUMN].value
-            if self.values[DECL_LINE].meaning == NUMBER:
-                column = self.values[DECL_COLUMN].value if self.values[DECL_COLUMN].meaning == NUMBER else 0
-                return origins[len(origins) - 1], self.values[DECL_LINE].value, column, called
-        return origins[len(origins) - 1], 0, 0, called
+            values = file.values
+            if origin == entry and values[CALL_COLUMN].meaning == NUMBER:
+                called = values[CALL_COLUMN].value
+            if values[DECL_LINE].meaning == NUMBER:
+                column = values[DECL_COLUMN].value if values[DECL_COLUMN].meaning == NUMBER else 0
+                return values[DECL_LINE].value, column, called
+        return 0, 0, called
 
     cdef _Tree tree(self):
         """Returns the entries of the unit; None where they cannot be read."""
@@ -727,6 +831,8 @@ cdef class Entries:
         cdef Py_ssize_t row, above
         cdef Py_ssize_t of_around = -1
         cdef int n = 0
+        if entry & SHARED:
+            return self.shared.number_of_lambda(entry & ~SHARED)
         around = self.context(entry)
         if around is None or self.entry_at(entry) < 0:
             return None
@@ -780,46 +886,59 @@ cdef class Entries:
                 return True
         return False
 
+    cdef const uint8_t* text_at(self, int kind, uint64_t at) noexcept nogil:
+        """Returns a text, which ends with a zero, as `text` finds it."""
+        if kind >= IN_SHARED:
+            return self.shared.text_at(kind - IN_SHARED, at)
+        if kind == IN_INFO:
+            return &self.info_view[at]
+        return &self.str_view[at] if kind == IN_STR else &self.line_str_view[at]
+
+    cdef bint are_same(self, int kind, uint64_t at, int other_kind, uint64_t other) noexcept nogil:
+        """Whether two texts, as `text` finds them, are equal."""
+        if kind == other_kind and at == other:
+            return True
+        return strcmp(<const char*>self.text_at(kind, at), <const char*>self.text_at(other_kind, other)) == 0
+
     cdef bint begins(self, int kind, uint64_t at, bytes wanted):
         """Whether a text, as `text` finds it, begins so."""
-        cdef const uint8_t[::1] data = self.info_view
-        cdef Py_ssize_t nth
-        cdef const char* letters = wanted
-        if kind != IN_INFO:
-            data = self.str_view if kind == IN_STR else self.line_str_view
-        # There is a zero behind it.
-        for nth in range(len(wanted)):
-            if data[at + nth] != <uint8_t>letters[nth]:
-                return False
-        return True
+        return strncmp(<const char*>self.text_at(kind, at), wanted, len(wanted)) == 0
 
     cdef origins(self, uint64_t entry):
         """Returns the entry itself, then what it specifies or instantiates; None where these cannot be read."""
         cdef list found = []
         cdef int64_t next_ = entry
+        cdef Entries file
         for _ in range(MAX_ORIGINS):
-            if next_ == -2 or (next_ >= 0 and self.entry_at(next_) < 0):
+            file = self.goes_to(next_)
+            if file is None:
+                return None
+            found.append(next_)
+            next_ = self.origin_in(file)
+            if next_ == -2:
                 return None
             if next_ < 0:
                 break
-            found.append(next_)
-            next_ = self.origin()
         return found
 
     cdef context(self, uint64_t entry):
         """Returns what is around the declaration of an entry, -1 for nothing, None where it cannot be read."""
         cdef int64_t row
+        cdef uint64_t offset
         cdef _Tree tree
+        cdef Entries file
         origins = self.origins(entry)
         if origins is None:
             return None
         for origin in reversed(origins):
-            if self.entry_at(origin) < 0:
+            file = self.goes_to(origin)
+            if file is None:
                 return None
-            tree = self.tree()
+            tree = file.tree()
             if tree is None:
                 return None
-            row = tree.row_of(origin)
+            offset = origin
+            row = tree.row_of(offset & ~SHARED)
             if row < 0:
                 continue
             if tree.nodes[row].kind == INLINED:
@@ -828,7 +947,7 @@ cdef class Entries:
             while row >= 0 and tree.nodes[row].kind == BLOCK:
                 row = tree.nodes[row].parent
             if row >= 0 and tree.nodes[row].kind in (NAMESPACE, TYPE, UNION, SUBPROGRAM):
-                return tree.nodes[row].offset
+                return tree.nodes[row].offset | (offset & SHARED)
         return -1
 
     cdef bint go_to(self, uint64_t offset) except -1:
@@ -846,13 +965,18 @@ cdef class Entries:
             return False
         return self.header.at <= offset < self.header.end
 
+    cdef int text_in(self, Entries file, int slot, uint64_t* found) noexcept nogil:
+        """Returns what `text` does of an attribute that was read in this file or the shared one."""
+        cdef int kind = file.text(&file.values[slot], found)
+        return kind + IN_SHARED if file is not self and kind != NO_NAME and kind != ELSEWHERE else kind
+
     cdef int text(self, const Value* value, uint64_t* found) noexcept nogil:
         """Returns where a text is: NO_NAME: it is none, or empty."""
         cdef uint64_t size = self.header.offset_size
         cdef uint64_t at = value.value
         cdef int kind = IN_STR
         cdef const uint8_t[::1] data = self.str_view
-        if value.meaning == NOTHING:
+        if value.meaning == NOTHING or (value.meaning == SHARED_TEXT and self.is_alone):
             return NO_NAME
         if value.meaning == STRING_INDEX:
             if at > self.n_info:
@@ -865,6 +989,8 @@ cdef class Entries:
             kind, data = IN_INFO, self.info_view
         elif value.meaning == LINE_STR:
             kind, data = IN_LINE_STR, self.line_str_view
+        elif value.meaning == SHARED_TEXT and self.shared is not None:
+            kind, data = IN_SHARED + IN_STR, self.shared.str_view
         elif value.meaning != STR:
             return ELSEWHERE
         if at >= <uint64_t>data.shape[0]:

@@ -10,54 +10,20 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_TAG
 
 from traceferry.common.errors import FormatError
 from traceferry.model import Array
 from traceferry.symbolication.demangle import shown_path
-from traceferry.symbolication.dwarf._entries import Entries, Forms
 from traceferry.symbolication.dwarf._line_rows import LineRows
-from traceferry.symbolication.dwarf.debug_info import QUALIFIED_LANGUAGES, DebugInfo, context_name, lambda_name
-from traceferry.symbolication.dwarf.forms import SIZES, Sections, text_at
+from traceferry.symbolication.dwarf.debug_info import QUALIFIED_LANGUAGES, DebugInfo
+from traceferry.symbolication.dwarf.entries import ELSEWHERE, QUALIFIED, READABLE, WITHOUT_CODE, Names, entries_of
+from traceferry.symbolication.dwarf.forms import Sections
 from traceferry.symbolication.dwarf.paths import Paths
 from traceferry.symbolication.function_table import Texts
 from traceferry.symbolication.interface import Frames, line_number
 from traceferry.symbolication.symbol_table import SymbolTable
 
-# What _entries.pyx calls sizes that are not fixed.
-SIZE_CODES = {
-    **{"uleb": -1, "sleb": -2, "string": -3, "indirect": -4, "block": -5, "block 1": -6, "block 2": -7, "block 4": -8},
-    **{"address": -9, "offset": -10, "ref_addr": -11},
-}
-# What it calls attributes that it reads, and entries.
-SLOTS = {
-    **{"DW_AT_name": 1, "DW_AT_linkage_name": 2, "DW_AT_MIPS_linkage_name": 3, "DW_AT_low_pc": 4, "DW_AT_high_pc": 5},
-    **{"DW_AT_ranges": 6, "DW_AT_sibling": 7, "DW_AT_abstract_origin": 8, "DW_AT_specification": 9},
-    **{"DW_AT_call_file": 10, "DW_AT_call_line": 11, "DW_AT_language": 12, "DW_AT_producer": 13},
-    **{"DW_AT_str_offsets_base": 14, "DW_AT_addr_base": 15, "DW_AT_rnglists_base": 16},
-    **{"DW_AT_dwo_name": 17, "DW_AT_GNU_dwo_name": 17, "DW_AT_stmt_list": 18, "DW_AT_comp_dir": 19},
-    **{"DW_AT_decl_line": 20, "DW_AT_decl_column": 21, "DW_AT_call_column": 22},
-    **{"DW_AT_GNU_discriminator": 23, "DW_AT_decl_file": 24},
-}
-KINDS = {
-    **{"DW_TAG_subprogram": 1, "DW_TAG_inlined_subroutine": 2, "DW_TAG_lexical_block": 3, "DW_TAG_partial_unit": 5},
-    **{"DW_TAG_structure_type": 4, "DW_TAG_class_type": 4, "DW_TAG_namespace": 6, "DW_TAG_union_type": 7},
-}
-READABLE, WITHOUT_CODE = 0, 1
-ELSEWHERE, LAMBDA, QUALIFIED = 4, 5, 6
 NO_FILE = 0xFFFF_FFFF
-TEXT_SECTIONS = ("", "info", "debug_str", "debug_line_str")
-
-
-def forms() -> Forms:
-    meanings = {meaning: nth for nth, meaning in enumerate(SIZES, 1)}
-    by_code = {
-        form: (size if isinstance(size, int) else SIZE_CODES[size], meanings[meaning])
-        for meaning, sizes in SIZES.items()
-        for form, size in sizes.items()
-    }
-    slots = {ENUM_DW_AT[name]: slot for name, slot in SLOTS.items()}
-    return Forms(by_code, slots, {ENUM_DW_TAG[name]: kind for name, kind in KINDS.items()})
 
 
 class Found(NamedTuple):
@@ -111,15 +77,14 @@ class BulkLookup:
     """Look-ups in what `info` describes. sections: of the file with the units; table: what else names functions."""
 
     def __init__(self, info: DebugInfo, table: SymbolTable) -> None:
-        sections = info.sections
-        self._sections = sections
+        self._sections = info.sections
         self._text = np.array(info.text, np.uint64).reshape(-1, 2)
         self._info = info
         self._table = table
-        names = ("info", "abbrev", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str")
-        self._entries = Entries([sections.held[name].bytes for name in names], forms(), sections.order == "big")
+        self._entries = entries_of(info.sections)
+        self._names_of = Names(info, info.units_of, self._entries)
         self._texts = Texts()
-        self._paths = Paths(sections)
+        self._paths = Paths(info.sections)
         self._name_of: dict[tuple[int, int], int] = {}
 
     @cached_property
@@ -191,7 +156,7 @@ class BulkLookup:
         is_qualified = language in QUALIFIED_LANGUAGES
         distinct, which = np.unique(entry, return_inverse=True)
         name = self._names(nth, distinct, is_qualified)[which]
-        is_rest = self._are_rests(first, entry, line, name)
+        is_rest = self._are_rests(first, entry, line, name, self._entries.instances(nth, distinct)[which])
         n_rests = np.add.reduceat(np.append(is_rest, False), first[:-1], dtype=np.int64) * (np.diff(first) > 0)
         entry, file, line, discriminator, name = (
             column[~is_rest] for column in (entry, file, line, discriminator, name)
@@ -200,7 +165,7 @@ class BulkLookup:
         has_function = end > 0
         # A function without a name is none.
         has_function[has_function] = name[first[1:][has_function] - 1] >= 0
-        lines = _Lines(self._sections, lines_at, self._text_at(folder_kind, folder_at), self._texts, self._paths)
+        lines = _Lines(self._sections, lines_at, self._names_of.text(folder_kind, folder_at), self._texts, self._paths)
         if not lines.is_read:
             return None
         begin_of_rows = np.where(has_function, begin, asked)
@@ -236,51 +201,43 @@ class BulkLookup:
         kinds, values, targets = (column.tolist() for column in self._entries.names(nth, entries))
         found = []
         for kind, value, target, entry in zip(kinds, values, targets, entries.tolist(), strict=True):
-            key = (kind, value) if kind < ELSEWHERE else (target, is_qualified)
+            is_text = kind != ELSEWHERE and kind < QUALIFIED
+            key = (kind, value) if is_text else (QUALIFIED + is_qualified, target)
             number = self._name_of.get(key)
             if number is None:
-                name = self._text_at(kind, value) if kind < ELSEWHERE else self._name(kind, value, target, entry)
+                name = self._names_of.text(kind, value) if is_text else self._name(kind, value, target, entry)
                 number = self._name_of[key] = self._texts.number(name)
             found.append(number)
         return np.array(found, np.int64)
 
-    def _are_rests(self, first: Array, entry: Array, line: Array, name: Array) -> Array:
+    def _are_rests(self, first: Array, entry: Array, line: Array, name: Array, instance: Array) -> Array:
         """Returns which frames are of the rest of the function that the next frame is of, as `DebugInfo.is_rest_of`
-        says: bool. line: of the call."""
+        says: bool. line: of the call; instance: of which functions the entries are, uint64."""
         is_rest = np.zeros(len(entry), bool)
         is_outermost = np.zeros(len(entry), bool)
         is_outermost[first[1:][np.diff(first) > 0] - 1] = True
-        alike = np.flatnonzero((name[:-1] == name[1:]) & (name[:-1] >= 0) & ~is_outermost[:-1])
+        is_of_one = (name[:-1] == name[1:]) & (name[:-1] >= 0) & (instance[:-1] == instance[1:])
+        alike = np.flatnonzero(is_of_one & ~is_outermost[:-1])
         rows = np.stack((entry[alike], entry[alike + 1], line[alike]), axis=1)
         pairs, which = np.unique(rows, axis=0, return_inverse=True)
         is_rest[alike] = np.array([self._is_rest(*pair) for pair in pairs.tolist()], bool)[which.reshape(-1)]
         return is_rest
 
     def _is_rest(self, call: int, entry: int, line: int) -> bool:
-        declared, around = self._entries.declaration(call), self._entries.declaration(entry)
-        if declared is not None and around is not None:
-            is_same_column = not declared[2] or not declared[3] or declared[2] == declared[3]
-            return declared[0] == around[0] and declared[1] == line > 0 and is_same_column
-        found, other = self._info.units_of.entry_at(call), self._info.units_of.entry_at(entry)
-        return found is not None and other is not None and self._info.is_rest_of(found, other)
-
-    def _text_at(self, kind: int, at: int) -> str:
-        section = TEXT_SECTIONS[kind]
-        if kind > 1:
-            return self._sections.text(section, at)
-        return text_at(self._sections.info, at)[0] if kind else ""
+        """Whether a call, in this line, of the function that `entry` is of, too, is the rest of that."""
+        found = self._entries.declaration(call)
+        if found is not None:
+            declared, column, called = found
+            return declared == line > 0 and (not column or not called or column == called)
+        one, other = self._info.units_of.entry_at(call), self._info.units_of.entry_at(entry)
+        return one is not None and other is not None and self._info.is_rest_of(one, other)
 
     def _name(self, kind: int, value: int, target: int, entry: int) -> str:
-        """Returns a name that has others in front, or is in another file. target: an entry that has the same."""
-        contexts = self._entries.contexts(target) if kind >= QUALIFIED else None
-        if contexts is not None:
-            around = [self._context(*context) for context in reversed(contexts)]
-            return "::".join([*around, self._text_at(kind - QUALIFIED, value)])
-        found = self._info.units_of.entry_at(entry)
-        return self._info.name_of(found) if found is not None else ""
-
-    def _context(self, kind: int, value: int) -> str:
-        return lambda_name(value) if kind == LAMBDA else context_name(self._text_at(kind, value))
+        """Returns a name that has others in front, or that compiled code does not read. target: an entry that has the
+        same."""
+        if kind == ELSEWHERE:
+            return self._names_of.of(entry)
+        return self._names_of.qualified(kind - QUALIFIED, value, target)
 
     def _declared(self, entry: int, begin: int) -> tuple[str, int]:
         """Returns (source, line) of the declaration of a function, of which no line is known."""

@@ -1,11 +1,14 @@
-"""Map: all functions of the debug information as columns, by compiled readers of entries and line programs.
+"""Map: all functions of the debug information as columns, by compiled readers of entries and line programs: also of
+units that are completed in files of their own, or refer to a file that several share.
 
-Units that these do not read, since they are damaged, of unusual codings, or in files of their own, are read one by one
-(`DebugInfo`), to whose answers those here are equal.
+Units that these do not read, since they are damaged or of unusual codings, are read one by one (`DebugInfo`), to whose
+answers those here are equal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,15 +18,20 @@ from traceferry.model import Array
 from traceferry.symbolication.dwarf._columns import Functions
 from traceferry.symbolication.dwarf._entries import Entries
 from traceferry.symbolication.dwarf._line_rows import LineRows
-from traceferry.symbolication.dwarf.bulk import LAMBDA, TEXT_SECTIONS, forms
-from traceferry.symbolication.dwarf.debug_info import QUALIFIED_LANGUAGES, DebugInfo, context_name, lambda_name
-from traceferry.symbolication.dwarf.forms import EFFORT, Sections, text_at
+from traceferry.symbolication.dwarf.debug_info import QUALIFIED_LANGUAGES, DebugInfo
+from traceferry.symbolication.dwarf.entries import (
+    SECTIONS_OF_ENTRIES,
+    SHARED,
+    SPLIT,
+    UNUSUAL,
+    Names,
+    entries_of,
+    text_of,
+)
+from traceferry.symbolication.dwarf.forms import EFFORT, Sections
 from traceferry.symbolication.dwarf.paths import Paths
+from traceferry.symbolication.dwarf.units import Unit, Units
 from traceferry.symbolication.function_table import Calls, FunctionTable, Rows, Texts, joined, table_of
-
-# What _entries.pyx calls units that it does not read.
-UNUSUAL = 2
-ENTRIES_SECTIONS = ("info", "abbrev", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str")
 
 
 def described_functions(info: DebugInfo, texts: Texts) -> FunctionTable:
@@ -37,44 +45,80 @@ class _Described:
     def __init__(self, info: DebugInfo, texts: Texts) -> None:
         self._info = info
         self._texts = texts
-        self._sections = info.sections
-        parts = [self._sections.held[name].bytes for name in ENTRIES_SECTIONS]
-        self._entries = Entries(parts, forms(), self._sections.order == "big")
-        text = np.array(info.text, np.uint64).reshape(-1, 2)
-        allowed = sum(map(len, parts)) + len(self._sections.line)
-        self._functions = Functions(self._entries, text, allowed)
-        self._lines = _Lines(self._sections, self._entries, texts)
+        self._text = np.array(info.text, np.uint64).reshape(-1, 2)
+        self._units = _Units(info, info.units_of, self._text, texts)
+        self._lines = _Lines(info.sections, self._units.entries, texts)
+        # By unit, the functions that are not in `_units`.
+        self._apart: dict[int, FunctionTable] = {}
 
     def all(self) -> FunctionTable:
-        if not self._entries.survey():
+        entries = self._units.entries
+        if not entries.survey():
             return table_of(self._info.functions(), self._texts)
-        states = self._entries.states.tolist()
-        numbers = np.array([self._read(nth) if state < UNUSUAL else -1 for nth, state in enumerate(states)], np.int64)
-        left = np.flatnonzero(numbers < 0)
-        others = [table_of(self._info.functions_of(self._info.units[nth]), self._texts) for nth in left.tolist()]
-        numbers[left] = 0
-        n_left = np.array([len(table) for table in others], np.int64)
-        unit = np.concatenate((np.repeat(np.arange(len(numbers)), numbers), np.repeat(left, n_left)))
-        found = joined([self._columns(), *others])
+        numbers = [self._read(nth, state) for nth, state in enumerate(entries.states.tolist())]
+        n_apart = np.array([len(table) for table in self._apart.values()], np.int64)
+        of_apart = np.repeat(np.array(list(self._apart), np.int64), n_apart)
+        unit = np.concatenate((np.repeat(np.arange(len(numbers)), np.array(numbers, np.int64)), of_apart))
+        found = joined([self._units.columns(), *self._apart.values()])
         # A function without a name is none.
         order = np.argsort(unit, kind="stable")
         return found.taken(order[found.name[order] >= 0])
 
-    def _read(self, nth: int) -> int:
-        """Returns how many functions of a unit were added, -1: it cannot be read."""
+    def _read(self, nth: int, state: int) -> int:
+        """Returns how many functions of a unit were added to `_units`. Those of one that is completed in another file,
+        or is read one by one, are then in `_apart`."""
+        try:
+            split = self._info.split.unit_of(self._info.units[nth]) if state == SPLIT else None
+            if split is not None:
+                self._apart[nth] = self._of_split(self._info.units[nth], split)
+                return 0
+            number = self._units.read(nth, lambda: self._lines.of(nth)) if state != UNUSUAL else -1
+        except FormatError:
+            number = -1
+        if number < 0:
+            self._apart[nth] = table_of(self._info.functions_of(self._info.units[nth]), self._texts)
+        return max(number, 0)
+
+    def _of_split(self, skeleton: Unit, unit: Unit) -> FunctionTable:
+        """Returns the functions of the unit that completes a skeleton. Raises FormatError where it cannot be read."""
+        units = _Units(self._info, unit.units, self._text, self._texts)
+        units.entries.complete(*skeleton.bases)
+        try:
+            nth = units.entries.number_of(unit.offset) if units.entries.find() else -1
+            if nth < 0 or units.read(nth, lambda: self._lines.of_split(skeleton)) < 0:
+                raise FormatError("the unit cannot be read", unit.offset, ".debug_info")
+        finally:
+            # Several skeletons may name one unit, and units the same bytes of others.
+            self._info.sections.spend(units.entries.spent)
+        return units.columns()
+
+
+# ---------------------------------------------------------------- entries
+
+
+class _Units:
+    """The units of one .debug_info, from which functions are read; text: sections with code, uint64 [n, 2]."""
+
+    def __init__(self, info: DebugInfo, units: Units, text: Array, texts: Texts) -> None:
+        self._info = info
+        self._texts = texts
+        self.entries = entries_of(units.sections)
+        self._names_of = Names(info, units, self.entries)
+        allowed = sum(len(units.sections.held[name]) for name in (*SECTIONS_OF_ENTRIES, "line"))
+        self._functions = Functions(self.entries, text, allowed)
+
+    def read(self, nth: int, lines_of: Callable[[], LinesOfUnit]) -> int:
+        """Returns how many functions of a unit were added, -1: it cannot be read. lines_of: asked for where there are
+        some. Raises FormatError where lines cannot be read."""
         n_pieces = self._functions.find(nth)
-        root = self._entries.root(nth) if n_pieces > 0 else None
+        root = self.entries.root(nth) if n_pieces > 0 else None
         if root is None:
             return -1 if n_pieces else 0
-        try:
-            lines = self._lines.of(nth)
-            return self._functions.read(nth, lines.rows, lines, root[0] in QUALIFIED_LANGUAGES)
-        except FormatError:
-            return -1
+        lines = lines_of()
+        return self._functions.read(nth, lines.rows, lines, root[0] in QUALIFIED_LANGUAGES)
 
-    # ------------------------------------------------ columns
-
-    def _columns(self) -> FunctionTable:
+    def columns(self) -> FunctionTable:
+        """Returns all that was read."""
         names = np.append(self._names(), np.int32(-1))
         name, start, size, first_row, first_call = self._functions.of_functions()
         call_name, source, line, depth, first_range, begin, end = self._functions.of_calls()
@@ -90,27 +134,16 @@ class _Described:
         columns = (column.tolist() for column in self._functions.names_wanted())
         return np.array([self._number_of_name(*one) for one in zip(*columns, strict=True)], np.int32)
 
-    def _number_of_name(self, kind: int, at: int, target: int, is_qualified: bool) -> int:
+    def _number_of_name(self, kind: int, at: int, entry: int, is_qualified: bool) -> int:
         try:
-            name = self._qualified(kind, at, target) if is_qualified else text_of(self._sections, kind, at)
+            name = self._names_of.qualified(kind, at, entry) if is_qualified else self._names_of.text(kind, at)
         except FormatError as error:
             self._info.lost(error)
             return -1
         return self._texts.number(name)
 
-    def _qualified(self, kind: int, at: int, target: int) -> str:
-        """Returns a name with those of what is around an entry in front."""
-        contexts = self._entries.contexts(target)
-        if contexts is None:
-            found = self._info.units_of.entry_at(target)
-            return self._info.name_of(found) if found is not None else ""
-        around = [self._context(*context) for context in reversed(contexts)]
-        name = "::".join([*around, text_of(self._sections, kind, at)])
-        self._sections.spend(len(name))
-        return name
 
-    def _context(self, kind: int, value: int) -> str:
-        return lambda_name(value) if kind == LAMBDA else context_name(text_of(self._sections, kind, value))
+# ---------------------------------------------------------------- lines
 
 
 class _Lines:
@@ -125,14 +158,33 @@ class _Lines:
         self._last: tuple[int, LineRows | None] = (-1, None)
         self._left = EFFORT * len(sections.line)
 
-    def of(self, unit: int) -> _LinesOfUnit:
-        """Raises FormatError where they cannot be read."""
+    def of(self, unit: int) -> LinesOfUnit:
+        """Returns those of a unit, which is in the file that several share where it has the bit SHARED. Raises
+        FormatError where they cannot be read."""
+        if unit >= SHARED:
+            return self._of_shared.of(unit % SHARED)
         root = self._entries.root(unit)
         if root is None:
             raise FormatError("the unit cannot be read", None, ".debug_info")
         _, at, kind, place, _ = root
-        folder = text_of(self._sections, kind, place)
-        return _LinesOfUnit(self, self._rows(at), folder)
+        return self._at(at, text_of(self._sections, kind, place))
+
+    def of_split(self, skeleton: Unit) -> LinesOfUnit:
+        """Returns those of the units that complete a skeleton, which are the skeleton's."""
+        root = skeleton.root
+        lines = self._at(root.number("DW_AT_stmt_list"), root.text("DW_AT_comp_dir"))
+        return lines._replace(are_of_all=True)
+
+    @cached_property
+    def _of_shared(self) -> _Lines:
+        sections, entries = self._sections.shared, self._entries.shared
+        if sections is None or entries is None:
+            raise FormatError("the unit is in another file", None, ".debug_info")
+        return _Lines(sections, entries, self._texts)
+
+    def _at(self, at: int | None, folder: str) -> LinesOfUnit:
+        """Returns those of a unit that names the program at `at`, None is none. folder: of the compiler."""
+        return LinesOfUnit(self, self._rows(at), folder)
 
     def _rows(self, at: int | None) -> LineRows | None:
         if at is None or at == self._last[0]:
@@ -149,22 +201,17 @@ class _Lines:
         return self._texts.number(self._paths.of(rows, number, folder)) if rows is not None else -1
 
 
-class _LinesOfUnit(NamedTuple):
-    """rows: None of a unit without lines; folder: of the compiler."""
+class LinesOfUnit(NamedTuple):
+    """rows: None of a unit without lines; folder: of the compiler; are_of_all: other units of the same file have the
+    same lines."""
 
     lines: _Lines
     rows: LineRows | None
     folder: str
+    are_of_all: bool = False
 
     def source(self, number: int) -> int:
         return self.lines.source(self.rows, number, self.folder)
 
     def source_elsewhere(self, unit: int, number: int) -> int:
-        return self.lines.of(unit).source(number)
-
-
-def text_of(sections: Sections, kind: int, at: int) -> str:
-    """Returns a text where compiled code found it: see `Entries.names`."""
-    if kind < 2:
-        return text_at(sections.info, at)[0] if kind else ""
-    return sections.text(TEXT_SECTIONS[kind], at)
+        return self.source(number) if self.are_of_all else self.lines.of(unit).source(number)

@@ -83,12 +83,12 @@ class Piece(NamedTuple):
 
 class DebugInfo:
     """The units of a file, and what their entries mean. text: its sections of code, those that adjoin as one;
-    lost: called for what is damaged or missing."""
+    split: finds what completes units; lost: called for what is damaged or missing."""
 
     def __init__(self, sections: Sections, text: Ranges, split: SplitUnits, lost: Lost) -> None:
         self.sections = sections
         self.text = text
-        self._split = split
+        self.split = split
         self.lost = lost
         self._tables: dict[Unit, LineTable] = {}
         self._lambdas: dict[tuple[Unit, int], dict[int, int]] = {}
@@ -117,7 +117,7 @@ class DebugInfo:
             if len(found) == len(names):
                 break
             try:
-                whole = (self._split.unit_of(unit) if unit.split_name else unit) or unit
+                whole = (self.split.unit_of(unit) if unit.split_name else unit) or unit
                 for entry in whole.entries.values():
                     if entry.tag == "DW_TAG_subprogram" and (name := self.name_of(entry)) in names:
                         lines = (line_number(origin.number("DW_AT_decl_line")) for origin in self._origins(entry))
@@ -134,7 +134,7 @@ class DebugInfo:
             return
         try:
             if unit.split_name:
-                unit = self._split.unit_of(unit) or unit
+                unit = self.split.unit_of(unit) or unit
         except FormatError as error:
             self.lost(error)
             return
@@ -237,15 +237,23 @@ class DebugInfo:
     def is_rest_of(self, call: Entry, entry: Entry) -> bool:
         """Whether a call is the rest of the function itself: GCC splits functions, to inline where they begin
         (-fpartial-inlining), and may then put both together again, as a call in the line and column that declare the
-        function. Where it calls itself, that is elsewhere: in another line, or in the same one behind its name."""
-        origins, others = list(self._origins(call)), list(self._origins(entry))
-        declaration = next((one for one in origins if one.number("DW_AT_decl_line") is not None), None)
-        if declaration is None or origins[-1] is not others[-1]:
+        function. Where it calls itself, that is elsewhere: in another line, or in the same one behind its name. What
+        compilers make of one destructor, which call each other, has several names."""
+        declared_by = (one for one in self._origins(call) if one.number("DW_AT_decl_line") is not None)
+        declaration = next(declared_by, None)
+        if declaration is None or self.instance_of(call) is not self.instance_of(entry):
             return False
         line = declaration.number("DW_AT_decl_line") or 0
         declared, called = declaration.number("DW_AT_decl_column"), call.number("DW_AT_call_column")
         is_same_column = not declared or not called or declared == called
-        return line > 0 and call.number("DW_AT_call_line") == line and is_same_column
+        is_declared_here = line > 0 and call.number("DW_AT_call_line") == line and is_same_column
+        return is_declared_here and self.name_of(call) == self.name_of(entry)
+
+    def instance_of(self, entry: Entry) -> Entry:
+        """Returns the function of which an entry is a call, or a copy with code of its own: its abstract instance
+        (DWARF 5, section 3.3.8), not the declaration of that."""
+        origins = list(self._origins(entry))
+        return next((one for one in origins if one.refers("DW_AT_specification")), origins[-1])
 
     def _below(self, entry: Entry, tags: Sequence[str]) -> Iterator[Entry]:
         """Yields the entries of these kinds directly below an entry; lexical blocks are looked through."""
@@ -272,6 +280,10 @@ class DebugInfo:
         # GCC names what it splits off a function by the symbol.
         if not name or not is_qualified or name.startswith("_Z"):
             return name
+        return self.qualified(entry, name)
+
+    def qualified(self, entry: Entry, name: str) -> str:
+        """Returns an entry's name with those of what is around its declaration in front."""
         qualified = "::".join([*reversed(list(self._contexts(entry))), name])
         self.sections.spend(len(qualified))
         return qualified

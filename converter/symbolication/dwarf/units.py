@@ -334,6 +334,11 @@ class Unit:
         base = (self.skeleton or self)._base("DW_AT_addr_base", "DW_AT_GNU_addr_base")
         return number_at(self.sections.addr, base + index * size, size, self.coding.order)
 
+    @property
+    def bases(self) -> tuple[int, int, int]:
+        """What the unit that completes this one counts from: (lowest address, place of addresses, place of ranges)."""
+        return self._low, self._base("DW_AT_addr_base", "DW_AT_GNU_addr_base"), self._base("DW_AT_GNU_ranges_base")
+
     def _base(self, *names: str) -> int:
         return next((base for name in names if (base := self.root.number(name)) is not None), 0)
 
