@@ -113,9 +113,7 @@ PREFERENCES = """{
     localStorage.setItem('cookieAck', 'true'); localStorage.setItem('dismissedPanningHint', 'true'); }"""
 
 
-def _ended(
-    page: Any, picture: Path | None, show: Show | None, transfer: float, loaded: float, drawn: float
-) -> Times:
+def _ended(page: Any, picture: Path | None, show: Show | None, transfer: float, loaded: float, drawn: float) -> Times:
     """All but the last are seconds since the viewer was opened, or what of them went by while the file was read."""
     if picture is not None:
         if show is not None:

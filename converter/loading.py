@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from traceferry import registry
 from traceferry.common.errors import FormatError, UsageError
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from traceferry.symbolication.interface import FindSymbols
 
 EXCERPT = 32
+# By so much of what is one clock two programs may differ; clocks are years apart.
+SLACK_NS, YEAR_NS = 10**9, 365 * 86_400 * 10**9
 
 Groups = dict[registry.Importer, list[Source]]
 Readings = dict[registry.Importer, Reading]
@@ -266,11 +268,15 @@ def companions(
     for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):
         name = Path(companion.path).name
         if name in given:
+            for one in sources:
+                if one.name == name:
+                    _is_of_run(one, companion, report)
             continue
         given.add(name)
         source = _companion(companion, sources, folders, sysroots, report, limit)
         if source is None:
-            report.note("companion_missing", where=companion.path, detail=companion.path)
+            if companion.path not in report.places("companion_of_other_run"):
+                report.note("companion_missing", where=companion.path, detail=companion.path)
         else:
             found.append(source)
     return found
@@ -326,6 +332,25 @@ def _first_valid(
     for path, beside in candidates:
         for name in (path, *(path + suffix for suffix in COMPRESSED_SUFFIXES)):
             source = open_named(name, report, beside=beside, limit=limit)
-            if source is not None and sniff(source.data[: registry.HEAD_SIZE]):
+            if (
+                source is not None
+                and sniff(source.data[: registry.HEAD_SIZE])
+                and _is_of_run(source, companion, report)
+            ):
+                report.note("companion_of_other_run", 0, where=companion.path)
                 return source
     return None
+
+
+def _is_of_run(source: Source, companion: Companion, report: Report) -> bool:
+    """Returns whether a file does not begin after the recording that refers to it has ended, which the report tells."""
+    if companion.ended is None:
+        return True
+    began = cast("registry.CompanionModule", registry.importer_named(companion.format).module).began_at(source)
+    # What is years later is on another clock.
+    if began is None or not SLACK_NS < began - companion.ended < YEAR_NS:
+        return True
+    later = format_duration(began - companion.ended)
+    detail = f"{source.path} begins {later} after the recording ended: another program of that number wrote over it"
+    report.note("companion_of_other_run", where=companion.path, detail=detail)
+    return False

@@ -136,10 +136,13 @@ class ImportContext:
 
 
 class Companion(NamedTuple):
-    """A file that belongs to a recording. path: as recorded; format: the only importer that may read it, by name."""
+    """A file that belongs to a recording. path: as recorded; format: the only importer that may read it, by name;
+    ended: when the recording did, in ns of CLOCK_MONOTONIC, None where that is not known: what begins later is of
+    another run."""
 
     path: str
     format: str
+    ended: int | None = None
 
 
 class Reading(Protocol):

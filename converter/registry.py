@@ -43,6 +43,13 @@ class ImporterModule(Protocol):
         """Yields the records from `offset` on, one per line."""
 
 
+class CompanionModule(ImporterModule, Protocol):
+    """A package of importers/ of files that belong to recordings of another format."""
+
+    def began_at(self, source: Source) -> int | None:
+        """Returns the time of the first record, in ns of CLOCK_MONOTONIC; None where there is none on that clock."""
+
+
 class Importer(NamedTuple):
     """An input format. imported: imports the package; finds_symbols: whether it asks ImportContext.find_symbols: its
     recordings name libraries, by build id. Others have their names inside, or need the program itself; viewer: the name

@@ -41,7 +41,7 @@ NAMED = {
     "converter/analysis/verdict/findings.py": {"perf"},
     "converter/analysis/verdict/recorder.py": {"perf"},
     "converter/analysis/verdict/runtimes.py": {"perf"},
-    "converter/apps/cli/__init__.py": {"firefox", "perfetto"},
+    "converter/apps/cli/__init__.py": {"firefox", "perf", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},
     "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},
     "converter/apps/cli/view.py": {"firefox", "perfetto"},

@@ -34,6 +34,16 @@ def recording(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def on_monotonic(recording: Path) -> Path:
+    """On the clock of dumps."""
+    data = PerfData(start=START).event(clockid=1).mmap2(PID, PID, LIB, LIB_SIZE, 0, "/nowhere/libx.so", ts=0)
+    data.mmap2(PID, PID, X, 4096, 0, str(recording.parents[1] / "made" / DUMP), ts=START)
+    data.sample(PID, PID, START + SECOND, CODE).sample(PID, PID, START + SECOND + 1, LIB)
+    recording.write_bytes(data.bytes())
+    return recording
+
+
 def dump(name: str = "f", pid: int = PID) -> bytes:
     return JitDump(pid=pid, start=START).load(name, CODE, ts=START + 5).bytes()
 
@@ -88,6 +98,42 @@ def test_the_first_place_counts(recording: Path, nth: int) -> None:
         data = dump(f"f{number}")
         (root / place).write_bytes(zstandard.compress(data) if place.endswith(".zst") else data)
     assert stacks(loaded(recording, symbols=[root / "symbols"]))[0] == f"f{nth}"
+
+
+def later_dump(ns: int) -> bytes:
+    """Of a program that begins so much later. At its address, which the code has again, is another function."""
+    return JitDump(pid=PID, start=START).load("another", CODE, ts=START + ns).bytes()
+
+
+@pytest.mark.parametrize("ns", [10 * SECOND, 9000 * SECOND])
+def test_of_a_later_run(on_monotonic: Path, ns: int) -> None:
+    """As in containers, where each program is the first: it names nothing, and the one that was kept is used."""
+    root = on_monotonic.parents[1]
+    (root / "made" / DUMP).write_bytes(later_dump(ns))
+    trace = loaded(on_monotonic)
+    assert stacks(trace) == ["[unknown]", "libx.so+0x0"]
+    assert reported(trace) == {"companion_of_other_run": 1}
+    assert trace.end_ts - trace.start_ts <= 2 * SECOND
+    (issue,) = (issue for issue in trace.report if issue.kind == "companion_of_other_run")
+    assert f"made/{DUMP} begins " in issue.detail
+    (root / "here" / DUMP).write_bytes(dump())
+    trace = loaded(on_monotonic)
+    assert (stacks(trace)[0], reported(trace)) == ("f", {})
+
+
+def test_of_a_later_run_but_given(on_monotonic: Path) -> None:
+    """What the user names is read; the report says what it is."""
+    (on_monotonic.parent / DUMP).write_bytes(later_dump(10 * SECOND))
+    trace = loaded(on_monotonic, on_monotonic.parent / DUMP)
+    assert reported(trace)["companion_of_other_run"] == 1
+    assert len(trace.inputs) == 2
+
+
+@pytest.mark.parametrize("ns", [SECOND, 40 * 365 * 86_400 * SECOND])
+def test_of_this_run(on_monotonic: Path, ns: int) -> None:
+    """Times that are years apart are of different clocks."""
+    (on_monotonic.parent / DUMP).write_bytes(later_dump(ns))
+    assert "companion_of_other_run" not in reported(loaded(on_monotonic))
 
 
 @pytest.mark.parametrize("suffix", ["", ".zst"])

@@ -145,7 +145,7 @@ def test_who_may_read_a_pack_is_who_may_read_all_in_it(tmp_path: Path, recording
     from builders.perf_data import PerfData
 
     dump, data, output = tmp_path / "jit-7.dump", tmp_path / "perf.data", tmp_path / "a.tfpack"
-    dump.write_bytes(JitDump(pid=7).load("f", 64).bytes())
+    dump.write_bytes(JitDump(pid=7).load("f", 64, ts=5).bytes())
     data.write_bytes(
         PerfData(start=0).event().mmap2(7, 7, 0x1000, 4096, 0, str(dump), ts=0).sample(7, 7, 5, 64).bytes()
     )

@@ -101,6 +101,10 @@ KINDS: dict[str, Kind] = {
     "pack_incomplete": Kind("loss", "the pack lacks what is found here: it cannot be written as packs have it"),
     "companion_missing": Kind("loss", "a file that the recording refers to was not found",
         "put it next to the recording, or give it as another input; without it, its functions have no names"),
+    "companion_of_other_run": Kind("loss",
+        "a file that the recording refers to is of a program that began after the recording ended",
+        "in a container programs have the same numbers each time: put both into a pack before the next one runs, "
+        "traceferry pack RECORDING"),
     "beside_refused": Kind("loss",
         "the store gives no list of the recording's folder: files that belong to the recording were not looked for",
         "let those who read the recordings list their folders, too"),

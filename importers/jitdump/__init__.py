@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceferry.files.source import Source
-from traceferry.importers.jitdump.layout import read_header
+from traceferry.importers.jitdump.layout import FLAGS_ARCH_TIMESTAMP, read_header, structs
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
@@ -38,6 +38,16 @@ def read(sources: Sequence[Source]) -> Reading:
     from traceferry.importers.jitdump.decode import read_dump
 
     return Reading([read_dump(source) for source in sources])
+
+
+def began_at(source: Source) -> int | None:
+    """Returns the time of the first record, in ns; None where there is none, or times are a processor's counter. The
+    header's is on a clock of the writer's choice."""
+    header = read_header(source.data)
+    if header is None or header.flags & FLAGS_ARCH_TIMESTAMP:
+        return None
+    record, at = structs(header.byte_order).record, header.total_size
+    return int(record.unpack_from(source.data, at)[2]) if at + record.size <= len(source.data) else None
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

@@ -36,7 +36,17 @@ class Reading:
 
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
         dumps = dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name))
-        return [Companion(path, "jitdump") for path in dumps]
+        return [Companion(path, "jitdump", self._ended) for path in dumps]
+
+    @property
+    def _ended(self) -> int | None:
+        """Returns when the last sample was taken, in ns of CLOCK_MONOTONIC; None where the clock is another one."""
+        from traceferry.importers.perf.clocks import clock_of
+
+        found = [recording for _, recording in self.recordings if len(recording.samples)]
+        if not found or any(clock_of(recording.events[0]) != "monotonic" for recording in found):
+            return None
+        return max(int(recording.samples.ts[-1]) for recording in found)
 
     @property
     def counter(self) -> Counter | None:

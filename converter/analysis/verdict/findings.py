@@ -29,7 +29,7 @@ LIBRARY_FROM = 0.02
 # Kinds of issues that are told, or not, by the share of the samples that they concern.
 JUDGED = {
     "names": ("names_missing", "names_partly_missing", "kernel_names_missing", "kernel_elsewhere", "code_unrecorded",
-              "not_symbolicated", "build_id_differs"),
+              "not_symbolicated", "build_id_differs", "companion_of_other_run"),
     "stacks": ("unwinding_truncated", "unwinding_no_information", "unwinding_contradiction", "lbr_full", "stack_cut",
                "unwinding_not_done"),
     "lost": ("lost_samples", "throttled"),
@@ -270,6 +270,10 @@ def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
         return Advice(
             "names_missing", text, case.read_with(" ".join(f"--symbols {shlex.quote(path)}" for path in maps))
         )
+    gone = case.issues.get("companion_of_other_run")
+    if gone is not None:
+        text = f"{name} ({share}): {gone.detail}; record again, and put both into a pack before that"
+        return Advice("names_missing", text, f"{PACK}{case.inputs}")
     issue = case.issues.get("code_unrecorded")
     if issue is None or _functions(case) is not None:
         return None

@@ -336,7 +336,8 @@ class Unit:
 
     @property
     def bases(self) -> tuple[int, int, int]:
-        """What the unit that completes this one counts from: (lowest address, place of addresses, place of ranges)."""
+        """Returns what the unit that completes this one counts from: (lowest address, place of addresses, that of
+        ranges)."""
         return self._low, self._base("DW_AT_addr_base", "DW_AT_GNU_addr_base"), self._base("DW_AT_GNU_ranges_base")
 
     def _base(self, *names: str) -> int:
