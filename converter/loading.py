@@ -72,9 +72,10 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
         for source in (*sources, *context.symbols):
             source.note_losses(trace.report)
         counter = next((r.counter for r in readings.values() if r.counter is not None), None)
+        span = next((r.span for r in readings.values() if r.span is not None), None)
         for importer in registry.IMPORTERS:
             if importer in readings:
-                readings[importer].add_to(trace, replace(context, counter=counter))
+                readings[importer].add_to(trace, replace(context, counter=counter, span=span))
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
 

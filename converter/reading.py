@@ -106,8 +106,9 @@ class ImportContext:
     in_folders: the paths of those of them that are in a folder that the user names, and not named themselves;
     folders: where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without
     links; limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose
-    times are such; find_symbols: asked for symbols that no file of the user's has; servers: of debuginfod,
-    None if the user names none."""
+    times are such; span: when samples were recorded, as Reading has it, for inputs of programs that ran before and
+    after; find_symbols: asked for symbols that no file of the user's has; servers: of debuginfod, None if the user
+    names none."""
 
     options: LoadOptions = LoadOptions()
     symbols: Sequence[Source] = ()
@@ -118,6 +119,7 @@ class ImportContext:
     sysroots: Sequence[str] = ()
     limit: Limit = DEFAULT_LIMIT
     counter: Counter | None = None
+    span: tuple[int, int] | None = None
     find_symbols: FindSymbols | None = None
     servers: Servers | None = None
 
@@ -156,6 +158,10 @@ class Reading(Protocol):
     def counter(self) -> Counter | None:
         """The conversion of the processor's counter into ns, where these files tell."""
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The times of the first and the last sample, in ns of CLOCK_MONOTONIC; None where they are not on it."""
+
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""
 
@@ -168,6 +174,7 @@ class OneByOne(NamedTuple):
     to_trace: Callable[[Source, TraceBuilder, ImportContext], None]
     companions: Sequence[Companion] = ()
     counter: None = None
+    span: None = None
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         for source in self.sources:

@@ -225,6 +225,21 @@ def test_two_recordings_share_a_dump(recording: Path) -> None:
     assert len(loaded(recording, second).code) == 1
 
 
+def test_code_from_before_and_after_the_samples(on_monotonic: Path) -> None:
+    """Of a program that had run when perf was attached, and went on for an hour: the time is that of the samples, and
+    what was at an address last is there."""
+    made = JitDump(pid=PID, start=START // 4).load("old", CODE, ts=START // 4)
+    made.load("f", CODE, ts=START // 2).load("later", CODE, ts=START + 3600 * SECOND)
+    (on_monotonic.parent / DUMP).write_bytes(made.bytes())
+    trace = loaded(on_monotonic)
+    assert stacks(trace)[0] == "f"
+    assert reported(trace) == {"code_outside": 3}
+    assert (trace.start_ts, trace.end_ts) == (START, START + 2 * SECOND + 1)
+    assert trace.code["loaded_at"].tolist() == [START, START, START + 2 * SECOND + 1]
+    # A dump by itself has its own time.
+    assert loaded(on_monotonic.parent / DUMP).code["loaded_at"].tolist()[0] == START // 4
+
+
 def test_a_dump_that_grows(recording: Path) -> None:
     """Its last record is only half written: everything before counts."""
     whole = JitDump(pid=PID, start=START).load("f", CODE, ts=START + 5).load("g", CODE + 64)
@@ -232,7 +247,7 @@ def test_a_dump_that_grows(recording: Path) -> None:
         (recording.parent / DUMP).write_bytes(whole.bytes()[:-cut])
         trace = loaded(recording)
         assert stacks(trace)[0] == "f"
-        assert list(reported(trace)) == ["truncated"]
+        assert list(reported(trace)) == ["dump_unfinished"]
 
 
 def test_a_dump_with_nothing_but_its_header(recording: Path) -> None:

@@ -73,7 +73,7 @@ FACTS = {
     "java17/jit-7180.dump": Facts("HotSpot", 850, 668, {}, {"": 849, "Interpreter": 1}),
     "lli19mc/jit-13217.dump": Facts("LLVM", 3, 3, {"line_bias": 3}, {"": 3}),
     "node24-killed/jit-29317.dump": Facts(
-        "V8", 2489, 2440, {"truncated": 1, "bytecode_lines": 52, "line_bias": 46, "file_name_repaired": 2}, {
+        "V8", 2489, 2440, {"dump_unfinished": 1, "bytecode_lines": 52, "line_bias": 46, "file_name_repaired": 2}, {
             "": 1, "Baseline": 52, "Builtin": 1873, "Interpreter": 511, "Liftoff (wasm)": 3, "Maglev": 11,
             "Maglev (context specialized)": 19, "Turbofan": 8, "Turbofan (context specialized)": 8,
             "Turbofan (wasm)": 3,
@@ -433,7 +433,7 @@ def test_a_killed_producer_keeps_all_its_loads() -> None:
     name = "node24-killed/jit-29317.dump"
     trace = trace_of(name)
     assert len(trace.code) == 2489
-    (issue,) = (issue for issue in trace.report if issue.kind == "truncated")
+    (issue,) = (issue for issue in trace.report if issue.kind == "dump_unfinished")
     data = content(name)
     assert issue.offset is not None
     assert 0 < len(data) - issue.offset < struct.unpack_from("<I", data, issue.offset + 4)[0]

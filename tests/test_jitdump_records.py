@@ -831,7 +831,7 @@ def test_a_partial_last_record(new: New) -> None:
         trace = read_dumps(data[:cut])
         assert [symbol_text(trace, code) for code in range(len(trace.code))] == ["f"]
         (issue,) = trace.report
-        assert (issue.kind, issue.count, issue.offset) == ("truncated", 1, last)
+        assert (issue.kind, issue.count, issue.offset) == ("dump_unfinished", 1, last)
     assert list(read_dumps(data[:last]).report) == []
 
 
@@ -839,7 +839,7 @@ def test_a_partial_last_record(new: New) -> None:
 @every_layout
 def test_a_record_whose_size_cannot_be_ends_the_dump(new: New, size: int) -> None:
     dump = new().load("f", CODE).raw(99, b"abc", size=size).load("g", CODE + 64)
-    assert len(read(dump, reported={"truncated": 1}).code) == 1
+    assert len(read(dump, reported={"dump_unfinished": 1}).code) == 1
 
 
 @every_layout

@@ -43,6 +43,7 @@ class Reading(NamedTuple):
     profiles: Sequence[Profile]
     companions: Sequence[Companion] = ()
     counter: None = None
+    span: None = None
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.firefox.map import to_trace

@@ -26,6 +26,7 @@ class Reading:
     dumps: Sequence[Dump]
     companions: Sequence[Companion] = ()
     counter: None = None
+    span: None = None
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.jitdump.map import to_trace

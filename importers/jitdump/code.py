@@ -20,6 +20,8 @@ from traceferry.symbolication.jit_names import Name, Tier, demangled, producer_o
 from traceferry.timeline.ticks import Counter
 
 NO_COLOR = "grey"
+# Some compilers write the record of code that runs already up to so much later.
+SLACK_NS = 10**9
 
 
 class Base(NamedTuple):
@@ -59,7 +61,7 @@ class Code:
     @property
     def opened_ts(self) -> int | None:
         timestamp = self.dump.header.timestamp
-        return int(self.times.to_ns([timestamp])[0]) if 0 < timestamp < MAX_TS else None
+        return int(self.times.recorded([timestamp])[0]) if 0 < timestamp < MAX_TS else None
 
     def frames_at(self, trace: TraceBuilder, code: int, offset: int) -> tuple[int, ...]:
         nth = code - self.rows.start
@@ -130,12 +132,19 @@ class Code:
         )
 
 
-def add_code(dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None) -> Code:
-    """Adds rows for every load: its function, symbol, tier, code object and mappings."""
+def add_code(
+    dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None, span: tuple[int, int] | None = None
+) -> Code:
+    """Adds rows for every load: its function, symbol, tier, code object and mappings. span: when samples were recorded,
+    on the clock of dumps; what was loaded before or after is put at its beginning or end."""
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
     parsed = demangled({name: producer.parse(name) for name in dict.fromkeys(names)}, dump.name, trace.report)
-    times = _join_clock(dump, trace, counter)
+    times = _join_clock(dump, trace, counter, span)
+    recorded_at = times.recorded([load.ts for load in dump.loads])
+    loaded_at = times.within(recorded_at)
+    n_outside = int((loaded_at != recorded_at).sum())
+    trace.report.note("code_outside", n_outside, where=dump.name, detail=f"{dump.name}: {n_outside} code objects")
     parsed_names = [parsed[name] for name in names]
     bases = _bases(dump, trace, texts, parsed_names)
     addresses: list[int] = []
@@ -158,7 +167,7 @@ def add_code(dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Count
         pid=[dump.header.pid] * len(names),
         tid=[load.tid if load.tid < MAX_TID else dump.header.pid for load in dump.loads],
         size=[load.size for load in dump.loads],
-        loaded_at=times.to_ns([load.ts for load in dump.loads]),
+        loaded_at=loaded_at,
         bytes_at=[load.code_at for load in dump.loads],
     )
     rows = range(first, first + len(names))
@@ -172,21 +181,29 @@ def add_code(dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Count
 
 @dataclass(frozen=True)
 class Times:
-    """counter: of time stamps that are the processor's counter, where a recording tells how to convert it."""
+    """counter: of time stamps that are the processor's counter, where a recording tells how to convert it; span: when
+    samples were recorded, in ns on the trace's clock, None where that does not matter."""
 
     counter: Counter | None
     offset_ns: int
+    span: tuple[int, int] | None = None
 
-    def to_ns(self, timestamps: Sequence[int]) -> Array:
+    def within(self, ts: Array) -> Array:
+        """Returns times on the trace's clock, those before the span and after it at its beginning and end."""
+        return np.clip(ts, *self.span) if self.span is not None else ts
+
+    def recorded(self, timestamps: Sequence[int]) -> Array:
         """Returns int64 ns on the trace's clock."""
         if self.counter is not None:
             return self.counter.to_ns(np.array(timestamps, np.uint64)) + self.offset_ns
         return np.array(timestamps, np.int64) + self.offset_ns
 
 
-def _join_clock(dump: Dump, trace: TraceBuilder, counter: Counter | None) -> Times:
+def _join_clock(dump: Dump, trace: TraceBuilder, counter: Counter | None, span: tuple[int, int] | None) -> Times:
     if not dump.header.flags & FLAGS_ARCH_TIMESTAMP:
-        return Times(None, trace.join_clock(Clock("monotonic")))
+        offset = trace.join_clock(Clock("monotonic"))
+        on_trace = (span[0] + offset, span[1] + SLACK_NS + offset) if span is not None else None
+        return Times(None, offset, on_trace)
     return Times(counter, trace.join_clock(Clock(counter.kind if counter is not None else "tsc")))
 
 
@@ -297,7 +314,7 @@ def _add_mappings(code: Code, trace: TraceBuilder) -> None:
         return
     times = trace.code["loaded_at"][code.rows.start : code.rows.stop].tolist()
     events = [(ts, load.at, nth) for nth, (ts, load) in enumerate(zip(times, dump.loads, strict=True))]
-    moved = code.times.to_ns([move.ts for move in dump.moves]).tolist()
+    moved = code.times.within(code.times.recorded([move.ts for move in dump.moves])).tolist()
     events += [(ts, move.at, -1 - nth) for nth, (ts, move) in enumerate(zip(moved, dump.moves, strict=True))]
     for ts, _, nth in sorted(events):
         if nth >= 0:

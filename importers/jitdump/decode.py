@@ -185,7 +185,7 @@ class _Decoder:
             dump.n_records += len(ids)
             dump.source.release(int(offsets[0]), at)
         if at != len(self._data):
-            self._note("truncated", 1, at, "the dump ends inside a record")
+            self._note("dump_unfinished", 1, at)
         dump.lines = read_lines(dump.source, dump.header, self._line_records, dump.problems)
 
     # ------------------------------------------------------------ the records

@@ -20,7 +20,7 @@ def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext)
     for dump in dumps:
         dump.problems.note(trace.report, dump.name)
         texts = SourceTexts(dump, trace, context.embed_sources, context.source_roots)
-        code = add_code(dump, trace, texts, context.counter)
+        code = add_code(dump, trace, texts, context.counter, context.span)
         trace.inputs.append(
             Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
         )

@@ -21,6 +21,7 @@ class Reading(NamedTuple):
     sources: Sequence[Source]
     companions: Sequence[Companion] = ()
     counter: None = None
+    span: None = None
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.mono.decode import read_log

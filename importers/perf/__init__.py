@@ -36,17 +36,21 @@ class Reading:
 
         paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
         dumps = dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name))
-        return [Companion(path, "jitdump", self._ended) for path in dumps]
+        ended = self.span[1] if self.span is not None else None
+        return [Companion(path, "jitdump", ended) for path in dumps]
 
     @property
-    def _ended(self) -> int | None:
-        """Returns when the last sample was taken, in ns of CLOCK_MONOTONIC; None where the clock is another one."""
+    def span(self) -> tuple[int, int] | None:
+        """Returns when the first event and the last sample were recorded, in ns of CLOCK_MONOTONIC; None where they are
+        on another clock."""
         from traceferry.importers.perf.clocks import clock_of
 
         found = [recording for _, recording in self.recordings if len(recording.samples)]
         if not found or any(clock_of(recording.events[0]) != "monotonic" for recording in found):
             return None
-        return max(int(recording.samples.ts[-1]) for recording in found)
+        told = (one.ts for recording in found for one in (*recording.maps, *recording.tasks) if one.ts > 0)
+        begins, ends = zip(*((int(each.samples.ts[0]), int(each.samples.ts[-1])) for each in found), strict=True)
+        return min((*begins, *told)), max(ends)
 
     @property
     def counter(self) -> Counter | None:

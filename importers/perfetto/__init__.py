@@ -23,6 +23,7 @@ class Reading(NamedTuple):
     sources: Sequence[Source]
     companions: Sequence[Companion] = ()
     counter: None = None
+    span: None = None
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Raises UsageError without trace_processor, FormatError for what it cannot read."""

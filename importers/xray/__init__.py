@@ -45,6 +45,7 @@ class Reading:
     files: Sequence[Log | Profile]
     companions: Sequence[Companion] = ()
     counter: None = None
+    span: None = None
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Raises FormatError for a binary that does not match."""
