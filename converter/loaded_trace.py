@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.common.report import n_times
 from traceferry.data_tables import Batch, DataColumn, DataTable, Kind, objects, shown_cell
 from traceferry.model import FIELD_DTYPES, Array, MarkerField, Process, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.timeline.whole_calls import WholeCalls
@@ -190,7 +191,7 @@ class LoadedTrace(Trace):
             ("threads", _listed([thread.name for thread in self._recorded])),
             ("events", _listed([event.name for event in self.events])),
             ("functions", f"{len(self.funcs):,}"),
-            ("report", _listed([f"{i.severity}: {i.title}, {i.count} times" for i in lost])),
+            ("report", _listed([f"{i.severity}: {i.title}, {n_times(i.count)}" for i in lost])),
         ]  # fmt: skip
         rows = "".join(f"<tr><th>{escape(name)}</th><td>{text}</td></tr>" for name, text in facts if text)
         return f"<table><caption>{escape(repr(self))}</caption><tbody>{rows}</tbody></table>"

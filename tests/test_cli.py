@@ -278,7 +278,7 @@ def test_thread(run: Run, folder: Path, options: list[str], tids: list[int]) -> 
 def test_report_goes_to_standard_error_and_to_a_file(run: Run, folder: Path) -> None:
     done = run("convert", "lossy.xray", "-o", "o.json", "--report", "report.json", "-v")
     assert done.status == 0
-    assert "[entry_lost, 1 times" in done.err
+    assert "[entry_lost, 1 time" in done.err
     assert "profiler.firefox.com" in done.err
     report = json.loads((folder / "report.json").read_text())
     assert report["verdict"]["headline"] == done.err.splitlines()[0]

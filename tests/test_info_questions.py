@@ -89,6 +89,13 @@ def test_a_name_that_does_not_fit_one_function(paths: questions.Paths, text: str
     assert str(error.value) == said
 
 
+def test_long_names_are_brief_where_several_fit() -> None:
+    long = f"app::Table<{'std::string, ' * 9}int>::insert"
+    found = questions.Paths(sampled([(Called(long), Called("insert_sorted"))]))
+    with pytest.raises(UsageError, match=r"have this in their names: app::Table<…>::insert, insert_sorted$"):
+        found.functions_called("insert")
+
+
 def test_a_recording_without_call_paths(tmp_path: Path) -> None:
     (tmp_path / "e.xray").write_bytes(Fdr(frequency=NS).bytes())
     with pytest.raises(UsageError, match="no samples, calls or allocations"):

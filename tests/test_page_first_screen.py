@@ -257,6 +257,9 @@ WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
     ([(MAIN, UNKNOWN, SPLIT), (UNKNOWN,)], ["50.0% main app.js:7: most in StringPrototypeSplit (50.0%)",
                                             "50.0% outside of your code"]),
     ([(MAIN, UNKNOWN)], ["100.0% main app.js:7"]),
+    # What is a small part of a cost does not explain it.
+    ([(MAIN, UNKNOWN)] * 19 + [(MAIN, SPLIT)], ["100.0% main app.js:7"]),
+    ([(MAIN, UNKNOWN)] * 19 + [(MAIN, SPLIT)] + [(MAIN,)] * 10, ["100.0% main app.js:7: 33.3% itself"]),
     (
         [(MAIN, SPLIT), (MAIN, TIMERS[0]), (MAIN,)],
         ["100.0% main app.js:7: 33.3% itself, most in StringPrototypeSplit (33.3%)"],

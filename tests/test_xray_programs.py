@@ -262,7 +262,7 @@ def test_compare_names_what_gave_nothing_to_any_recording(put: Put, capsys: pyte
     words = ["compare", base, new, "--symbols", folder, "--new-symbols", symbols]
     assert cli.main([str(word) for word in words]) == 0
     said = capsys.readouterr().err
-    assert f"{folder}: it has no file of symbols [symbols_unused, 1 times]" in said
+    assert f"{folder}: it has no file of symbols [symbols_unused, 1 time]" in said
     assert str(symbols) not in said
 
 

@@ -405,7 +405,11 @@ class Issue:
         place = f", first at offset {self.offset}" if self.offset is not None else ""
         detail = f": {self.detail}" if self.detail else ""
         advice = f" ({self.advice})" if self.advice else ""
-        return shown(f"{self.severity}: {self.title}{detail} [{self.kind}, {self.count} times{place}]{advice}")
+        return shown(f"{self.severity}: {self.title}{detail} [{self.kind}, {n_times(self.count)}{place}]{advice}")
+
+
+def n_times(count: int) -> str:
+    return "1 time" if count == 1 else f"{count} times"
 
 
 class Problems:

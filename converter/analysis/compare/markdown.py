@@ -12,7 +12,7 @@ from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.gate import Outcome
 from traceferry.analysis.compare.headline import WORDS, headline, verdict_of
 from traceferry.common.markdown import code
-from traceferry.common.report import KINDS
+from traceferry.common.report import KINDS, n_times
 
 MOST_BYTES = 64_000
 COLUMNS = f"{' | '.join(figures.HEADS)} |\n|---|{'---:|' * (len(figures.HEADS) - 1)}---|"
@@ -87,7 +87,7 @@ def _losses(comparison: Comparison) -> Iterator[str]:
                 counts.setdefault(kind, [0, 0])[nth] += count
     for kind, (base, new) in sorted(counts.items()):
         yield ""
-        yield f"{KINDS[kind].severity.capitalize()}: {KINDS[kind].title} (base: {base} times, new: {new} times)"
+        yield f"{KINDS[kind].severity.capitalize()}: {KINDS[kind].title} (base: {n_times(base)}, new: {n_times(new)})"
 
 
 def _blocks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:

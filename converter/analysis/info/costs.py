@@ -16,6 +16,8 @@ from traceferry.timeline.off_cpu import EVENT as OFF_CPU
 Json = dict[str, Any]
 # Less of the whole is no cost that anybody would name.
 LEAST_COST = 0.01
+# Less of a cost is no part of it that would explain it.
+LEAST_PART = 0.1
 # Letters of a name, which is shortened beyond.
 LONGEST_NAME = 60
 OUTSIDE = "outside of your code"
@@ -90,7 +92,11 @@ def cost_words(cost: Json, costs: Json, shorts: Mapping[str, str]) -> tuple[str,
     if not callee or own >= 0.9 * amount:
         itself = "" if own < 0.5 * amount or cost["is_group"] else " itself"
         return share(amount), name, before + itself, "", ""
-    itself = f"{share(own)} {'themselves' if cost['is_group'] else 'itself'}, " if own >= 0.1 * amount else ""
+    itself = f"{share(own)} {'themselves' if cost['is_group'] else 'itself'}" if own >= LEAST_PART * amount else ""
+    if cost["callee_amount"] < LEAST_PART * (amount - own):
+        # Most is in code that nobody could name, or in many functions.
+        return share(amount), name, before + f": {itself}" * bool(itself), "", ""
+    itself += ", " * bool(itself)
     between = f"{before}: {itself}{waits}{_part(cost['callee_amount'], amount - own)} in "
     return share(amount), name, between, callee, behind
 

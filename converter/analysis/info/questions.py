@@ -16,7 +16,7 @@ from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure, 
 from traceferry.common.errors import UsageError
 from traceferry.common.suggestions import did_you_mean
 from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
-from traceferry.symbolication.short_names import short_names
+from traceferry.symbolication.short_names import brief_name, short_names
 
 Json = dict[str, Any]
 # Of what recordings have, the first is asked about.
@@ -24,7 +24,7 @@ MEASURES = (SAMPLES, TIME, ALLOCATED)
 # Call paths with less of the whole are left out.
 SMALLEST = 0.005
 # How many functions are named where a name fits several.
-MOST_NAMED = 5
+MOST_NAMED, LONGEST_NAME = 5, 60
 LONGEST_PATH = 200
 
 
@@ -79,7 +79,7 @@ class Paths:
             raise UsageError(f"{text}: no function is called so{did_you_mean(text, shorts.values())}")
         total = np.bincount(self.func, weights=self.total, minlength=max(seen) + 1)
         largest = sorted(parts, key=lambda func: (-total[func], shorts[func]))
-        listed = ", ".join(dict.fromkeys(shorts[func] for func in largest[:MOST_NAMED]))
+        listed = ", ".join(dict.fromkeys(brief_name(shorts[func], LONGEST_NAME) for func in largest[:MOST_NAMED]))
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         raise UsageError(f"{text}: {len(found)} functions have this in their names: {listed}{more}")
 

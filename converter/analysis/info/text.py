@@ -10,7 +10,7 @@ from typing import Any
 from traceferry.analysis.info.costs import cost_words, costs_title
 from traceferry.analysis.info.threads import counted, percent, threads_lines
 from traceferry.analysis.verdict import verdict_lines
-from traceferry.common.report import KINDS
+from traceferry.common.report import KINDS, n_times
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_duration, format_size
 from traceferry.symbolication.short_names import short_names
@@ -389,7 +389,8 @@ def _issues(issues: list[Json]) -> list[str]:
     for issue in issues:
         detail = f": {issue['detail']}" if issue["detail"] else ""
         place = f", first at offset {issue['offset']}" if issue["offset"] is not None else ""
-        lines.append(f"{issue['severity']}: {issue['title']}{detail} [{issue['kind']}, {issue['count']} times{place}]")
+        counted_as = f"{issue['kind']}, {n_times(issue['count'])}{place}"
+        lines.append(f"{issue['severity']}: {issue['title']}{detail} [{counted_as}]")
         if issue["advice"]:
             lines.append(f"    {issue['advice']}")
     return lines

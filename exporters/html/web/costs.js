@@ -3,6 +3,8 @@
 const MOST_COSTS = 3;
 // Less than this is no cost that anybody would name.
 const LEAST_COST = 0.01;
+// Less of a cost is no part of it that would explain it.
+const LEAST_PART = 0.1;
 // Letters of a name, whose arguments are left out beyond.
 const LONGEST_COST_NAME = 60;
 // Whose code a frame is, as in own_code.py: PASSING executes or calls the function above it; of NAMELESS nothing is
@@ -256,7 +258,11 @@ function wordsOf({ func, amount, self, callee, ofCallee, maker, ofMaker }, whole
   if (callee < 0 || self >= 0.9 * amount) {
     return self < 0.5 * amount || isGroup ? [] : [" itself"];
   }
-  const itself = self >= 0.1 * amount ? `${formatShare(self, whole)} ${isGroup ? "themselves" : "itself"}, ` : "";
-  const words = `: ${itself}${waits}${part(ofCallee, amount - self)} in `;
+  const itself = self >= LEAST_PART * amount ? `${formatShare(self, whole)} ${isGroup ? "themselves" : "itself"}` : "";
+  if (ofCallee < LEAST_PART * (amount - self)) {
+    // Most is in code that nobody could name, or in many functions.
+    return itself === "" ? [] : [`: ${itself}`];
+  }
+  const words = `: ${itself}${itself === "" ? "" : ", "}${waits}${part(ofCallee, amount - self)} in `;
   return [words, link(callee), ` (${formatShare(ofCallee, whole)})`];
 }
