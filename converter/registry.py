@@ -316,7 +316,7 @@ EXPORTERS = (
         (".afdo.txt",), ".afdo.txt", "clang -fprofile-sample-use=", GB, _autofdo,
     ),
     Exporter(
-        "html", "page that opens anywhere, with both of these inside", (".html",), ".html", "any browser",
+        "html", "page that opens anywhere, with the files for both viewers inside", (".html",), ".html", "any browser",
         GB, _html, holds=("firefox", "perfetto"), comparing=_html_comparison,
     ),
 )  # fmt: skip
