@@ -234,8 +234,8 @@ def test_code_from_before_and_after_the_samples(on_monotonic: Path) -> None:
     trace = loaded(on_monotonic)
     assert stacks(trace)[0] == "f"
     assert reported(trace) == {"code_outside": 3}
-    assert (trace.start_ts, trace.end_ts) == (START, START + 2 * SECOND + 1)
-    assert trace.code["loaded_at"].tolist() == [START, START, START + 2 * SECOND + 1]
+    assert (trace.start_ts, trace.end_ts) == (START - 2, START + 2 * SECOND + 2)
+    assert trace.code["loaded_at"].tolist() == [START - 2, START - 1, START + 2 * SECOND + 2]
     # A dump by itself has its own time.
     assert loaded(on_monotonic.parent / DUMP).code["loaded_at"].tolist()[0] == START // 4
 

@@ -13,7 +13,7 @@ from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, SourceLocation
 from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
 from traceferry.importers.jitdump.sources import SourceTexts
-from traceferry.model import Array, Clock, TraceBuilder
+from traceferry.model import Array, Clock, TraceBuilder, distinct
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import CodeMappings, add_tier
 from traceferry.symbolication.jit_names import Name, Tier, demangled, producer_of
@@ -22,6 +22,7 @@ from traceferry.timeline.ticks import Counter
 NO_COLOR = "grey"
 # Some compilers write the record of code that runs already up to so much later.
 SLACK_NS = 10**9
+NO_TIMES = np.zeros(0, np.int64)
 
 
 class Base(NamedTuple):
@@ -179,18 +180,27 @@ def add_code(
     return code
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(NamedTuple):
     """counter: of time stamps that are the processor's counter, where a recording tells how to convert it; span: when
-    samples were recorded, in ns on the trace's clock, None where that does not matter."""
+    samples were recorded, in ns on the trace's clock, None where that does not matter; before, after: int64, the dump's
+    times outside of it, rising."""
 
     counter: Counter | None
     offset_ns: int
     span: tuple[int, int] | None = None
+    before: Array = NO_TIMES
+    after: Array = NO_TIMES
 
     def within(self, ts: Array) -> Array:
-        """Returns times on the trace's clock, those before the span and after it at its beginning and end."""
-        return np.clip(ts, *self.span) if self.span is not None else ts
+        """Returns times on the trace's clock. Those before the span end where it begins, each a ns after the one before,
+        since viewers pile up what is at one time; those after it begin where it ends."""
+        if self.span is None:
+            return ts
+        begin, end = self.span
+        early = begin - len(self.before) + np.searchsorted(self.before, ts)
+        late = end + 1 + np.searchsorted(self.after, ts)
+        found: Array = np.where(ts < begin, early, np.where(ts > end, late, ts))
+        return found
 
     def recorded(self, timestamps: Sequence[int]) -> Array:
         """Returns int64 ns on the trace's clock."""
@@ -202,9 +212,16 @@ class Times:
 def _join_clock(dump: Dump, trace: TraceBuilder, counter: Counter | None, span: tuple[int, int] | None) -> Times:
     if not dump.header.flags & FLAGS_ARCH_TIMESTAMP:
         offset = trace.join_clock(Clock("monotonic"))
-        on_trace = (span[0] + offset, span[1] + SLACK_NS + offset) if span is not None else None
-        return Times(None, offset, on_trace)
+        return _spanned(dump, Times(None, offset), span)
     return Times(counter, trace.join_clock(Clock(counter.kind if counter is not None else "tsc")))
+
+
+def _spanned(dump: Dump, times: Times, span: tuple[int, int] | None) -> Times:
+    if span is None:
+        return times
+    begin, end = span[0] + times.offset_ns, span[1] + SLACK_NS + times.offset_ns
+    ts = distinct(times.recorded([*(load.ts for load in dump.loads), *(move.ts for move in dump.moves)]))
+    return times._replace(span=(begin, end), before=ts[ts < begin], after=ts[ts > end])
 
 
 # ---------------------------------------------------------------- functions and tiers
