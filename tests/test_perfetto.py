@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders.jitdump import JitDump
 from builders.xray import elf_with_instr_map
 from outputs import NAMES, saved, trace_named
 from readers import perfetto
 from recordings import loaded
 from streams import fdr
-from support import Call, calls_of, events_of, frame_names, kinds, report_of, states_of
+from support import Call, calls_of, events_of, frame_names, kinds, load_checked, report_of, states_of
 
 from traceferry.model import ENTRY_LOST, OPEN_AT_END, OPEN_AT_START, UNWOUND, Trace
 
@@ -113,6 +114,22 @@ def test_notes_on_calls_without_records_of_their_own(both: Both, name: str) -> N
         if call.flags & flag
     )
     assert Counter((s.name, note) for s in read.slices for note in NOTES.values() if s.args.get(note)) == wanted
+
+
+@pytest.mark.parametrize("n", [512, 513, 1500])
+def test_many_instants_at_one_time(n: int, tmp_path: Path) -> None:
+    """trace_processor takes them for nested ones: what is deeper than it keeps is a ns later."""
+    dump = JitDump(pid=7, start=1000)
+    for nth in range(n):
+        dump.load(f"f{nth}", 64 * nth + 64, ts=5000)
+    (tmp_path / "jit-7.dump").write_bytes(dump.bytes())
+    trace = load_checked(tmp_path / "jit-7.dump")
+    read = perfetto.read(saved(trace, tmp_path / "out.pftrace"))
+    at = Counter((i.track, i.ts) for i in read.instants)
+    assert at.total() == n
+    assert max(at.values()) == 512
+    assert {ts for _, ts in at} == {5000 + nth for nth in range((n + 511) // 512)}
+    assert report_of(trace).get("moved_apart", 0) == n - 512
 
 
 @EVERY

@@ -322,6 +322,8 @@ KINDS: dict[str, Kind] = {
     # what an exporter cannot carry
     "depth_cut": Kind("info", "calls deeper than the viewer keeps were left out",
         "the other outputs keep every depth; --range narrows the recording", of_output=True),
+    "moved_apart": Kind("info", "more events at one time than the viewer keeps are a nanosecond later, 512 at a time",
+        "the other outputs have them at their times", of_output=True),
     "callstack_cut": Kind("info", "stacks deeper than the viewer's limit lost frames in their middle",
         "the other outputs keep every depth", of_output=True),
     "weights_dropped": Kind("info", "this output format has no sample weights: its call tree counts changes, not time",

@@ -17,7 +17,7 @@ from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._calls import SliceWriter
 from traceferry.exporters.perfetto._packets import mark
 from traceferry.exporters.perfetto.events import UNITS, field_of
-from traceferry.exporters.perfetto.packets import INCREMENTAL, Packets, interned
+from traceferry.exporters.perfetto.packets import INCREMENTAL, MAX_DEPTH, Packets, interned
 from traceferry.model import (
     ENTRY_LOST,
     FIELD_DTYPES,
@@ -31,9 +31,6 @@ from traceferry.model import (
     Trace,
     distinct,
 )
-
-# trace_processor drops what is nested deeper (src/trace_processor/importers/common/slice_tracker.h).
-MAX_DEPTH = 512
 
 NOTES = {UNWOUND: "unwound", OPEN_AT_END: "open_at_end", OPEN_AT_START: "open_at_start", ENTRY_LOST: "entry_lost"}
 FUNCTION_ID = "function_id"

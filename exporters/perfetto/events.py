@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from traceferry.common.report import Report
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto.packets import Packets
+from traceferry.exporters.perfetto.packets import MAX_DEPTH, Packets
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.model import (
     Array,
@@ -37,7 +38,7 @@ VALUES = {
 }
 
 
-def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples) -> None:
+def write_events(data: ThreadData, thread_track: int, packets: Packets, samples: Samples, report: Report) -> None:
     """Writes each type on tracks of its own below the thread's: instants between calls would hide them."""
     for marker_type, table in data.markers.items():
         if len(table) == 0:
@@ -51,8 +52,29 @@ def write_events(data: ThreadData, thread_track: int, packets: Packets, samples:
         if np.any(table["dur"]):
             _write_intervals(marker_type, table, list(events), thread_track, packets, sequence)
         else:
-            track = packets.write_track(thread_track, marker_type.name)
-            packets.write_events(sequence, table["ts"], pb.TrackEventType.TYPE_INSTANT, track, events)
+            _write_instants(marker_type, table["ts"], events, thread_track, packets, sequence, report)
+
+
+def _write_instants(
+    marker_type: MarkerType, ts: Array, events: Iterator[bytes], thread_track: int, packets: Packets, sequence: int,
+    report: Report,
+) -> None:  # fmt: skip
+    """Writes instants. trace_processor takes those of one time for nested ones, and tracks of one name for one: what it
+    would drop is a ns later."""
+    later = _nth_at_one_time(ts) // MAX_DEPTH
+    track = packets.write_track(thread_track, marker_type.name)
+    packets.write_events(sequence, ts + later, pb.TrackEventType.TYPE_INSTANT, track, events)
+    report.note("moved_apart", int(np.count_nonzero(later)), where=f"{thread_track} {marker_type.name}")
+
+
+def _nth_at_one_time(ts: Array) -> Array:
+    """Returns how many rows before each have its time: int64."""
+    order = np.argsort(ts, kind="stable")
+    ordered, places = ts[order], np.arange(len(ts))
+    first = np.maximum.accumulate(np.where(np.append(True, ordered[1:] != ordered[:-1]), places, 0))
+    found = np.empty(len(ts), np.int64)
+    found[order] = places - first
+    return found
 
 
 def _event_fields(marker_type: MarkerType, table: Table, callstacks: list[int]) -> Iterator[bytes]:
@@ -110,7 +132,7 @@ def _lanes(begins: list[int], ends: list[int]) -> Iterator[int]:
             nested = open_ends[last]
             while len(nested) > 1 and nested[-1] <= begin:
                 nested.pop()
-            if begin < nested[-1] and end <= nested[-1]:
+            if begin < nested[-1] and end <= nested[-1] and len(nested) < MAX_DEPTH:
                 nested.append(end)
                 yield last
                 continue

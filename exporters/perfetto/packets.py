@@ -26,6 +26,8 @@ PIECE = 1 << 18
 AT_ONCE = 1 << 14  # events whose fields are in memory
 # trace_processor stops for a processor beyond (src/trace_processor/importers/common/cpu_tracker.h).
 MAX_CPUS = 4096
+# It drops what is nested deeper (src/trace_processor/importers/common/slice_tracker.h), of instants at one time, too.
+MAX_DEPTH = 512
 
 
 def interned(field: str, iid: int, value: str | bytes) -> bytes:

@@ -165,7 +165,7 @@ class _Writer:
         self._samples.write(process, thread, data)
         self._allocations.write(process, thread, data.allocations)
         has_states = self._scheduling.write(thread, index, track, data.scheduling) or len(data.states) > 0
-        write_events(data, track, self.packets, self._samples)
+        write_events(data, track, self.packets, self._samples, self._trace.report)
         write_states(self._trace, thread, data.states, track, self.packets)
         if has_states and not _is_listed(data):
             # The viewer fails at a state of a thread that it does not list.

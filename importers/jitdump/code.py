@@ -192,8 +192,8 @@ class Times(NamedTuple):
     after: Array = NO_TIMES
 
     def within(self, ts: Array) -> Array:
-        """Returns times on the trace's clock. Those before the span end where it begins, each a ns after the one before,
-        since viewers pile up what is at one time; those after it begin where it ends."""
+        """Returns times on the trace's clock. Those before the span end where it begins, those after it begin where it
+        ends, each a ns after the one before: viewers pile up what is at one time."""
         if self.span is None:
             return ts
         begin, end = self.span
