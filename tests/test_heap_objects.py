@@ -23,6 +23,7 @@ SMALL, LARGE = 8000, 8008
 CLASS, OTHER_CLASS, UNKNOWN_CLASS = 3, 4, -1
 # Objects in a test.
 MOST = 300_000
+NOTHING = np.zeros(0, np.int64)
 # One site for each class.
 CLASS_OF = np.array([CLASS, OTHER_CLASS, UNKNOWN_CLASS], np.int32)
 
@@ -71,9 +72,14 @@ def run(story: str, moves_recorded: bool = True) -> tuple[str, str]:
                 moves.append(words.pop(0).split(">"))
             generation = {"gc": 0, "GC": 1}[word]
             tracker.collect(generation, addresses(m[0] for m in moves), addresses(m[1] for m in moves))
-    died = tracker.finish()
+    died = died_of(tracker)
     assert died.dtype == np.int32
     return in_words(found), in_words(died.tolist())
+
+
+def died_of(tracker: ObjectTracker) -> np.ndarray:
+    deaths = tracker.finish(NOTHING)
+    return deaths.take(np.arange(len(deaths)))
 
 
 def in_words(numbers: list[int]) -> str:
@@ -181,7 +187,10 @@ def test_the_table_is_bounded_by_what_lives() -> None:
         allocate(tracker, nursery)
         tracker.collect(0, addresses(["n0"]), addresses([f"m{nth}"]))
     assert tracker.n_slots <= 4 * len(nursery)
-    died = tracker.finish().reshape(100, 3000)
+    deaths = tracker.finish(NOTHING)
+    # Those that outlived a collection.
+    assert deaths.n_others == 100
+    died = deaths.take(np.arange(300_000)).reshape(100, 3000)
     assert np.all(died[:, 0] == -1)
     assert np.all(died[:, 1:] == np.arange(100)[:, None])
 
@@ -208,10 +217,30 @@ def test_places_in_the_nursery_have_slots_of_their_own(most_places: int, monkeyp
         7, 2500, 5002, 4999, 7500,
     ]  # fmt: skip
     tracker.collect(0, addresses([]), addresses([]))
-    died = tracker.finish()
+    died = died_of(tracker)
     assert np.flatnonzero(died[:2500] != 0).tolist() == list(range(100))
     assert np.all(died[2500:7500] == 1)
     assert np.all(died[7500:] == -1)
+
+
+@pytest.mark.parametrize("moves_recorded", [False, True])
+def test_deaths_of_some_objects_in_any_order(moves_recorded: bool) -> None:
+    """Those that are unknown did not die, whatever else is known of them."""
+    tracker = ObjectTracker(moves_recorded, MOST)
+    for nth in range(20):
+        allocate(tracker, ["n0", "n1", "n2", f"l{nth}", f"l{nth % 3}"])
+        tracker.collect(nth % 4 == 0, addresses(["n0"]), addresses([f"m{nth}"]))
+    unknown = np.array([7, 8, 33, 98], np.int64)
+    deaths = tracker.finish(unknown)
+    in_order = deaths.take(np.arange(100))
+    assert (in_order[unknown] == -1).all()
+    assert len(np.unique(in_order)) > 10
+    numbers = np.array([99, 5, 6, 7, 8, 9, 3, 3, 4, 0, 98, 97], np.int64)
+    assert np.array_equal(deaths.take(numbers), in_order[numbers])
+    assert deaths.take(NOTHING).tolist() == []
+    for number in (-1, 100):
+        with pytest.raises(IndexError):
+            deaths.take(np.array([number], np.int64))
 
 
 def test_arrays_of_different_lengths_are_refused() -> None:
@@ -351,4 +380,4 @@ def test_as_the_rules_say(events: list[tuple[str, object]]) -> None:
                 generation = int(what == "GC")
                 model.collect(generation, moves)
                 tracker.collect(generation, addresses(m[0] for m in moves), addresses(m[1] for m in moves))
-    assert tracker.finish().tolist() == model.finish()
+    assert died_of(tracker).tolist() == model.finish()

@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.heap.deaths cimport Deaths
 from traceferry.native.hashing cimport GOLDEN
 
 
@@ -104,8 +105,9 @@ cdef class ObjectTracker:
 
     cdef Slot[::1] table
     cdef Slot* slots  # its first
-    cdef int32_t[::1] died  # the event in which each object died
+    cdef Deaths deaths
     cdef bint moves_recorded
+    cdef int64_t most
     cdef readonly int64_t n_events
     cdef readonly Py_ssize_t n_slots
     cdef Py_ssize_t n_hashed
@@ -122,7 +124,9 @@ cdef class ObjectTracker:
         if most > np.iinfo(np.int32).max:
             raise ValueError("more objects than int32 can number")
         self.moves_recorded = moves_recorded
-        self.died = np.full(most, -1, np.int32)
+        # Where moves are recorded, what is not moved out of the nursery died.
+        self.deaths = Deaths(moves_recorded)
+        self.most = most
         self.last_major = self.nursery_first = self.nursery_last = -1
         self.table = np.zeros(0, SLOT)
         self.use_slots(FIRST_SLOTS, 0, 0)
@@ -155,12 +159,6 @@ cdef class ObjectTracker:
     cdef inline void ask_for(self, uint64_t address) noexcept nogil:
         prefetch(&self.slots[self.slot_at(address)])
 
-    cdef inline void ask_for_death(self, uint64_t address) noexcept nogil:
-        """What lies there, if anything does, will be found to be dead."""
-        cdef Slot* slot = &self.slots[self.slot_at(address)]
-        if slot.status > VACATED and slot.address == address:
-            prefetch(&self.died[slot.number])
-
     cdef inline bint is_suspect(self, Slot* slot) noexcept nogil:
         """Returns whether what lies there lay in the nursery during a collection and was not moved."""
         cdef int64_t place = slot.address >> NURSERY_BITS
@@ -171,12 +169,12 @@ cdef class ObjectTracker:
             and self.nursery_first <= place <= self.nursery_last
         )
 
-    cdef inline void bury(self, Slot* slot, int64_t event) noexcept nogil:
+    cdef inline int bury(self, Slot* slot, int64_t event) except -1 nogil:
         """What lies there, if anything does, is found to be gone in this event. Where it may have moved instead, it
         counts as not dead."""
         cdef int64_t died = -1
         if slot.status <= VACATED:
-            return
+            return 0
         if slot.status == LARGE or self.moves_recorded:
             if self.is_suspect(slot):
                 died = slot.since
@@ -184,8 +182,9 @@ cdef class ObjectTracker:
                 died = self.last_major
             else:
                 died = max(event, <int64_t>slot.since)
-        self.died[slot.number] = died
+        self.deaths.add(slot.number, died)
         self.set_life(slot, 0, VACATED)
+        return 0
 
     cdef int grow(self) except -1:
         """Makes a table in which at most half of the hashed slots are used. Where there are many objects, the places in
@@ -234,7 +233,7 @@ cdef class ObjectTracker:
         cdef Py_ssize_t i
         cdef int64_t first = self.n_objects
         cdef Slot* slot
-        if sizes.shape[0] != n or sites.shape[0] != n or self.died.shape[0] < first + n:
+        if sizes.shape[0] != n or sites.shape[0] != n or self.most < first + n:
             raise ValueError("allocate: an array has the wrong length")
         with nogil:
             for i in range(n):
@@ -243,7 +242,6 @@ cdef class ObjectTracker:
                         self.grow()
                 if i + AHEAD < n:
                     self.ask_for(addresses[i + AHEAD])
-                    self.ask_for_death(addresses[i + AHEAD // 2])
                 slot = self.find(addresses[i])
                 self.bury(slot, self.n_events - 1)
                 self.enter(slot, addresses[i], self.n_objects, sites[i])
@@ -269,9 +267,13 @@ cdef class ObjectTracker:
                 self.move(old[i], new[i])
         if generation >= MAJOR:
             self.last_major = self.n_events
-        self.n_events += 1
+        self.end_event()
 
-    cdef inline void move(self, uint64_t old, uint64_t new) noexcept nogil:
+    cdef int end_event(self) except -1:
+        self.n_events += 1
+        return self.deaths.end_event(self.n_objects)
+
+    cdef inline int move(self, uint64_t old, uint64_t new) except -1 nogil:
         cdef Slot* slot = self.find(old)
         cdef bint is_known = slot.status > VACATED
         cdef int32_t number = slot.number, site = slot.site
@@ -288,6 +290,7 @@ cdef class ObjectTracker:
         if is_known:
             self.enter(slot, new, number, site)
             self.set_life(slot, self.n_events + 1, OLD)
+        return 0
 
     def seen(self, const uint64_t[::1] addresses):
         """Returns the objects at these addresses, as `Found`. They are alive now."""
@@ -335,17 +338,22 @@ cdef class ObjectTracker:
             for i in range(self.n_slots):
                 if self.slots[i].since <= self.n_events:
                     self.bury(&self.slots[i], self.n_events)
-        self.n_events += 1
+        self.end_event()
         return found
 
-    def finish(self):
-        """Returns for each object the event in which it died, int32; -1: it survived, or unknown. What was not moved
-        out of the nursery and not seen since is dead."""
+    def finish(self, const int64_t[::1] unknown):
+        """Returns when the objects died, but those that are `unknown`. What was not moved out of the nursery and not
+        seen since is dead. Nothing is added afterwards."""
         cdef Py_ssize_t i
+        cdef Slot* slot
         with nogil:
             for i in range(self.n_slots):
-                if self.is_suspect(&self.slots[i]):
-                    self.bury(&self.slots[i], self.n_events)
-        died = np.asarray(self.died)[: self.n_objects]
-        died[died >= self.n_events] = -1
-        return died
+                slot = &self.slots[i]
+                if self.is_suspect(slot):
+                    self.bury(slot, self.n_events)
+                elif slot.status > VACATED and not self.deaths.is_last(slot.number):
+                    self.deaths.add(slot.number, -1)
+            for i in range(unknown.shape[0]):
+                self.deaths.hold(unknown[i], -1)
+        self.deaths.end(self.n_objects)
+        return self.deaths

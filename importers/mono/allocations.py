@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.heap._allocations import tally
+from traceferry.heap.deaths import Deaths
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.threads import ThreadLifetime
@@ -122,14 +123,14 @@ class Allocations(NamedTuple):
 
     made: ThreadAllocations
     stacks: SiteStacks
-    died: Array
+    died: Deaths
     step_ts: Array
     span: tuple[int, int]
     shift_ns: int
 
     @property
     def n_rows(self) -> int:
-        died = (self.died[part.start : part.stop] for parts in self.made.given for part in parts)
+        died = (self.died.take(np.arange(part.start, part.stop)) for parts in self.made.given for part in parts)
         return sum(len(part) + int(np.count_nonzero(part >= 0)) for part in died)
 
     def pieces(self) -> Iterator[Table]:

@@ -23,7 +23,7 @@ from traceferry.model import Array
 from traceferry.timeline.running import RunningTotals
 
 PIECE = 1 << 16
-WINDOW = 1 << 26
+WINDOW = 1 << 24
 LARGE = 1 << 27
 N_LISTS = 1 << 12
 # Logs of this data version have one of two layouts.

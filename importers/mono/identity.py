@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.heap.deaths import Deaths
 from traceferry.heap.objects import Found, ObjectTracker
 from traceferry.importers.mono.allocations import KEPT, ClassSites, ThreadAllocations
 from traceferry.importers.mono.decode import Log
@@ -28,15 +29,14 @@ NO_MOVES = np.empty((0, 3), np.uint64)
 class Known(NamedTuple):
     """The results of tracking the objects.
 
-    made: the allocations of each thread, of which pairs are the sites; died: for each number the step in which it died,
-    int32, -1: it survived, or unknown; step_ts: when each step was over, int64 on the event clock; shots: the objects
-    of each shot. Of each record, int32, -1 is unknown: class_name, a string, the class of its object if that was asked
-    for; stack, where it happened.
+    made: the allocations of each thread, of which pairs are the sites; died: in which step each number died; step_ts:
+    when each step was over, int64 on the event clock; shots: the objects of each shot. Of each record, int32, -1 is
+    unknown: class_name, a string, the class of its object if that was asked for; stack, where it happened.
     """
 
     made: dict[ThreadLifetime, ThreadAllocations]
     pairs: ClassSites
-    died: Array
+    died: Deaths
     step_ts: Array
     shots: list[Found]
     class_name: Array
@@ -95,8 +95,7 @@ def follow(
             moves = np.concatenate(moved)
             order = np.argsort(moves[:, 0], kind="stable")
             tracker.collect(steps[nth].generation, moves[order, 1], moves[order, 2])
-    died = tracker.finish()
-    died[np.concatenate(empty)] = UNKNOWN
+    died = tracker.finish(np.concatenate(empty))
     class_name[asked_rows] = np.append(pairs.class_name, UNKNOWN)[asked_sites]
     return Known(made, pairs, died, step_ts, shot_found, class_name, stack)
 
