@@ -240,6 +240,17 @@ def test_code_from_before_and_after_the_samples(on_monotonic: Path) -> None:
     assert loaded(on_monotonic.parent / DUMP).code["loaded_at"].tolist()[0] == START // 4
 
 
+@pytest.mark.parametrize(("mapped_at", "first"), [(0, START - 1), (START + 1, START // 2)])
+def test_code_from_before_the_samples_of_the_schedulers_clock(recording: Path, mapped_at: int, first: int) -> None:
+    """Which a dump tells the distance of that is mapped while perf records: such code keeps its time."""
+    data = PerfData(start=START).event(clockid=None).mmap2(PID, PID, LIB, LIB_SIZE, 0, "/nowhere/libx.so", ts=0)
+    data.mmap2(PID, PID, X, 4096, 0, str(recording.parent / DUMP), ts=mapped_at)
+    data.sample(PID, PID, START, LIB).sample(PID, PID, START + SECOND, CODE)
+    recording.write_bytes(data.bytes())
+    (recording.parent / DUMP).write_bytes(JitDump(pid=PID, start=START // 2).load("f", CODE, ts=START // 2).bytes())
+    assert loaded(recording).code["loaded_at"].tolist() == [first]
+
+
 def test_a_dump_that_grows(recording: Path) -> None:
     """Its last record is only half written: everything before counts."""
     whole = JitDump(pid=PID, start=START).load("f", CODE, ts=START + 5).load("g", CODE + 64)

@@ -210,7 +210,7 @@ KINDS: dict[str, Kind] = {
     "source_replaced": Kind("info", "a source was embedded again with another text",
         "code loaded before keeps the earlier text"),
     "moved_unknown": Kind("info", "moves of code that was never loaded were skipped"),
-    "dump_unfinished": Kind("loss", "a jitdump ends inside a record: its program ended, or was killed, while it wrote",
+    "dump_unfinished": Kind("loss", "a dump of jitted code ends inside a record: its program ended, or was killed, while it wrote",
         "what is before that is whole; code that was compiled last may have no name"),
     "code_outside": Kind("info",
         "code that was compiled before samples were recorded, or later, is shown at the beginning or the end of these"),

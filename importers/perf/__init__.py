@@ -14,7 +14,8 @@ from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
 
 if TYPE_CHECKING:
-    from traceferry.importers.perf.recording import Recording
+    from traceferry.importers.perf.recording import Mmap, Recording
+    from traceferry.model import ClockKind
     from traceferry.timeline.ticks import Counter
 
 
@@ -32,25 +33,35 @@ class Reading:
     @property
     def companions(self) -> Sequence[Companion]:
         """Returns the jitdumps that the recorded processes mapped."""
-        from traceferry.importers.perf.recording import DUMP
-
-        paths = (mapped.path for _, recording in self.recordings for mapped in recording.maps)
-        dumps = dict.fromkeys(path for path in paths if DUMP.fullmatch(Path(path).name))
-        ended = self.span[1] if self.span is not None else None
-        return [Companion(path, "jitdump", ended) for path in dumps]
+        span = self.span
+        ended = span[1] if span is not None and self._clocks == {"monotonic"} else None
+        return [Companion(path, "jitdump", ended) for path in dict.fromkeys(mapped.path for mapped in self._dumps)]
 
     @property
     def span(self) -> tuple[int, int] | None:
         """Returns when the first event and the last sample were recorded, in ns of CLOCK_MONOTONIC; None where they are
-        on another clock."""
-        from traceferry.importers.perf.clocks import clock_of
-
+        on another clock. The scheduler's, which counts from the start of the machine, too, is taken for it where perf
+        was attached: then nothing tells how far it is from that of the dumps."""
         found = [recording for _, recording in self.recordings if len(recording.samples)]
-        if not found or any(clock_of(recording.events[0]) != "monotonic" for recording in found):
+        is_attached = all(mapped.ts == 0 for mapped in self._dumps)
+        if not found or not self._clocks <= {"monotonic", *(["sched"] if is_attached else [])}:
             return None
         told = (one.ts for recording in found for one in (*recording.maps, *recording.tasks) if one.ts > 0)
         begins, ends = zip(*((int(each.samples.ts[0]), int(each.samples.ts[-1])) for each in found), strict=True)
         return min((*begins, *told)), max(ends)
+
+    @property
+    def _dumps(self) -> list[Mmap]:
+        from traceferry.importers.perf.recording import DUMP
+
+        maps = (mapped for _, recording in self.recordings for mapped in recording.maps)
+        return [mapped for mapped in maps if "jit-" in mapped.path and DUMP.fullmatch(Path(mapped.path).name)]
+
+    @property
+    def _clocks(self) -> set[ClockKind]:
+        from traceferry.importers.perf.clocks import clock_of
+
+        return {clock_of(recording.events[0]) for _, recording in self.recordings}
 
     @property
     def counter(self) -> Counter | None:
