@@ -273,7 +273,7 @@ def make_smaller(picture: Path) -> None:
         print(f"{picture.name} is three times as large as with Pillow, which is not installed")
     else:
         # The colours that are there, of which other methods join those of a legend.
-        few = Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few = Image.open(picture).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, 1, dither=Image.Dither.NONE)
         few.save(picture, optimize=True)
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders.perf_data import PerfData
 from conftest import NO_SHARED, REPO, SHARED
 from pages import Called, Opened, browser, sampled
 from test_page import RECORDINGS, saved
+from test_perf_map import read
 
 import traceferry
 from traceferry.analysis.info.summary import summarize
@@ -201,6 +203,28 @@ def test_the_first_screen_is_of_the_users_code(chromium: Any, page: Path) -> Non
     assert shown.names(3) == ["handle"]
     assert shown.eval("page.flame.tree.whole") == 100
     assert shown.eval("page.flame.tree.selfOf(page.flame.tree.childrenOf(-1)[0])") == 4, "what is folded keeps its own"
+
+
+@pytest.mark.parametrize(
+    ("samples", "title"),
+    [
+        ({"sh": 1, "app": 300, "cc1": 200}, "app, cc1 and 1 more"),
+        ({"sh": 0, "app": 1}, "app and 1 more"),
+        ({"a": 1, "b": 2, "c": 3, "d": 4}, "d, c, b and 1 more"),
+        ({"sh": 0, "app": 0}, "sh, app"),
+    ],
+)
+def test_the_title_names_the_processes_that_ran(
+    samples: dict[str, int], title: str, chromium: Any, tmp_path: Path
+) -> None:
+    """A shell that starts them comes first in time, and has nothing."""
+    data = PerfData().event()
+    for pid, name in enumerate(samples, start=5):
+        data.comm(pid, pid, name)
+    for pid, n in enumerate(samples.values(), start=5):
+        for nth in range(n):
+            data.sample(pid, pid, ip=0x1100 + nth)
+    assert opened(chromium, saved(read(data), tmp_path)).page.inner_text("h1") == title
 
 
 def test_a_click_unfolds_and_a_button_folds_again(chromium: Any, page: Path) -> None:
