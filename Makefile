@@ -175,8 +175,10 @@ docs: $(VENV)/.docs $(TYPING)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site --bind 127.0.0.1"
 
+# One more than there are processors: tests wait for browsers, servers and other processes.
+WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 test: lint $(CLIENTS)/node_modules/.package-lock.json
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # What mypy and editors read: the folders under the name by which they are installed.
 $(TYPING): $(wildcard converter/*)
