@@ -58,23 +58,31 @@ class Output:
         self._sink = sink
         self._most = most
         self._gzip: Any = None
-        self._pending = bytearray()
+        # Small pieces, of which sinks keep none: memory that grows piece by piece is got anew each time.
+        self._buffer = bytearray(BUFFER)
+        self._n_pending = 0
         if gzip:
             from traceferry.files.compress import Gzip
 
             self._gzip = Gzip(jobs)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.n_bytes += len(data)
-        if len(data) < BUFFER // 4:
-            self._pending += data
-            if len(self._pending) < BUFFER:
-                return
-            data, self._pending = self._pending, bytearray()
-        elif self._pending:
-            self._emit(self._pending)
-            self._pending = bytearray()
-        self._emit(data)
+        n = len(data)
+        self.n_bytes += n
+        end = self._n_pending + n
+        if end > BUFFER or n >= BUFFER // 4:
+            self._flush()
+            end = n
+        if n >= BUFFER // 4:
+            self._emit(data)
+        else:
+            self._buffer[end - n : end] = data
+            self._n_pending = end
+
+    def _flush(self) -> None:
+        if self._n_pending:
+            self._emit(memoryview(self._buffer)[: self._n_pending])
+        self._n_pending = 0
 
     def _emit(self, data: bytes | bytearray | memoryview) -> None:
         if self._gzip is not None:
@@ -88,8 +96,7 @@ class Output:
 
     def finish(self) -> None:
         """Ends the output. Raises TooLargeError if it has more bytes than it may."""
-        self._emit(self._pending)
-        self._pending = bytearray()
+        self._flush()
         if self._gzip is not None:
             self._pass_on(self._gzip.flush())
         if self.n_written > self._most:

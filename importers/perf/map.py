@@ -107,7 +107,8 @@ def _add_recording(
 
         keep_apart = context.options.keep_cut_stacks_apart
         samples = with_call_branches(samples, recording, memory, keep_apart, report, where)
-    samples = with_deferred(samples, recording.deferred, report, where)
+    if len(recording.deferred.n) or any("defer_callchain" in event.attr.flags for event in recording.events):
+        samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
     # All of it was read; the threads come back to parts.
     source.release(0, len(source.data))

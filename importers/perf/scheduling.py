@@ -76,8 +76,8 @@ class ByThread:
         order = np.argsort(_small(tid), kind="stable")
         self._columns = [column[order] for column in columns]
         ordered = tid[order]
-        self.tids = distinct(ordered)
-        edges = np.searchsorted(ordered, self.tids)
+        edges = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else order
+        self.tids = ordered[edges]
         self._slices = dict(
             zip(self.tids.tolist(), map(slice, edges.tolist(), [*edges[1:].tolist(), len(order)]), strict=True)
         )
