@@ -87,7 +87,7 @@ class MapFiles:
 
     def _best_given(self, lists_code: Callable[[MapFile], int]) -> MapFile | None:
         found = max((file for _, file in self._given), key=lists_code, default=None)
-        return found if found is not None and lists_code(found) and self._noted(found) else None
+        return self._used(found) if found is not None and lists_code(found) else None
 
     def compiled_ahead(self, pid: int) -> MapFile | None:
         """Returns the functions of images that CoreCLR loaded into a process, as lines of its own file would have
@@ -131,8 +131,8 @@ class MapFiles:
 
     def _find(self, name: str) -> MapFile | None:
         given = next((file for other, file in self._given if other == name), None)
-        if given is not None and self._noted(given):
-            return given
+        if given is not None:
+            return self._used(given)
         places = list(paths_beside([self._source], self._folders, name))
         places += [(f"{folder}/{name}", folder) for folder in self._trees]
         places += [(f"{folder}/{name}", "") for folder in self._own]
@@ -149,9 +149,10 @@ class MapFiles:
         except OSError:
             return None
 
-    def _noted(self, file: MapFile) -> bool:
+    def _used(self, file: MapFile) -> MapFile:
+        """Reports that a file which the user gives is used, and returns it."""
         self._report.note("files_read", where=file.path, detail=file.path)
-        return True
+        return file
 
     def note_others(self, pids: Iterable[int], nameless: Mapping[int, Array]) -> None:
         """Tells of files of other numbers that list addresses for which no name was found. nameless: these (uint64) of
