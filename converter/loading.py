@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from traceferry.symbolication.interface import FindSymbols
 
 EXCERPT = 32
-# By so much of what is one clock two programs may differ; clocks are years apart.
+# A file that begins up to a second after a recording may be of it; one that begins a year later is on another clock.
 SLACK_NS, YEAR_NS = 10**9, 365 * 86_400 * 10**9
 
 Groups = dict[registry.Importer, list[Source]]

@@ -160,7 +160,8 @@ class Reading(Protocol):
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """The times of the first and the last sample, in ns of CLOCK_MONOTONIC; None where they are not on it."""
+        """The times of the first event and the last sample, in ns of CLOCK_MONOTONIC; None where they are not on it, or
+        these files have no samples."""
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""

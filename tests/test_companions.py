@@ -251,6 +251,14 @@ def test_code_from_before_the_samples_of_the_schedulers_clock(recording: Path, m
     assert loaded(recording).code["loaded_at"].tolist() == [first]
 
 
+def test_what_the_user_says_of_clocks_comes_before_the_span(on_monotonic: Path) -> None:
+    made = JitDump(pid=PID, start=START // 4).load("f", CODE, ts=START // 4)
+    (on_monotonic.parent / DUMP).write_bytes(made.bytes())
+    trace = load_checked([on_monotonic], clock_offset_ns=-START // 2)
+    assert trace.code["loaded_at"].tolist() == [START // 4]
+    assert stacks(trace)[0] == "f"
+
+
 def test_a_dump_that_grows(recording: Path) -> None:
     """Its last record is only half written: everything before counts."""
     whole = JitDump(pid=PID, start=START).load("f", CODE, ts=START + 5).load("g", CODE + 64)

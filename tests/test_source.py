@@ -102,6 +102,10 @@ def test_members_and_streams(opened: Callable[..., Source], pack: Callable[[byte
         assert (bytes(source.data), source.damage) == (DATA, "")
 
 
+def test_text_that_begins_as_bzip2_does(opened: Callable[..., Source]) -> None:
+    assert bytes(opened(b"BZhandler;main 5\n").data) == b"BZhandler;main 5\n"
+
+
 def test_what_follows_the_compressed_data_is_reported(opened: Callable[..., Source]) -> None:
     for pack in PACKS:
         source = opened(pack(DATA) + b"garbage")

@@ -12,6 +12,8 @@ Buffer = bytes | memoryview
 GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zX"
 BZIP2_MAGIC = b"BZh"
+# Behind it stands the size of its blocks, a digit; text can begin with these letters.
+BZIP2_MAGICS = tuple(BZIP2_MAGIC + b"%d" % size for size in range(1, 10))
 ZSTD_MAGIC = 0xFD2FB528
 # 0x184D2A50 to 0x184D2A5F: frames that hold no data, as pzstd and the seekable format write them.
 SKIPPABLE_MAGIC = 0x184D2A5
@@ -63,7 +65,7 @@ class _DamageError(Exception):
 
 
 def is_compressed(head: Buffer) -> bool:
-    return bytes(head[:4]).startswith((GZIP_MAGIC, XZ_MAGIC, BZIP2_MAGIC)) or _is_zstd(_u32(head, 0))
+    return bytes(head[:4]).startswith((GZIP_MAGIC, XZ_MAGIC, *BZIP2_MAGICS)) or _is_zstd(_u32(head, 0))
 
 
 def without_compression(name: str) -> str:

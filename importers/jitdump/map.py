@@ -17,10 +17,12 @@ from traceferry.reading import ImportContext
 def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext) -> None:
     """Adds the dumps, of one or several processes, to the trace."""
     processes = Processes(trace)
+    # What the user says of the clocks moves the samples only afterwards.
+    span = context.span if context.options.clock_offset_ns is None else None
     for dump in dumps:
         dump.problems.note(trace.report, dump.name)
         texts = SourceTexts(dump, trace, context.embed_sources, context.source_roots)
-        code = add_code(dump, trace, texts, context.counter, context.span)
+        code = add_code(dump, trace, texts, context.counter, span)
         trace.inputs.append(
             Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
         )
