@@ -1,5 +1,6 @@
 """Perfetto traces: what an independent reader, the protobuf library and trace_processor make of them."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,30 @@ def test_many_instants_at_one_time(n: int, tmp_path: Path) -> None:
     assert max(at.values()) == 512
     assert {ts for _, ts in at} == {5000 + nth for nth in range((n + 511) // 512)}
     assert report_of(trace).get("moved_apart", 0) == n - 512
+
+
+def test_many_intervals_at_one_time(tmp_path: Path) -> None:
+    """Those that a track cannot hold above each other go to further ones."""
+    text = {"type": "Text", "name": "x"}
+    rows = [[0, 10, 20, 1, 0, text] for _ in range(1500)]
+    thread = {
+        "name": "Main", "processType": "default", "pid": 1, "tid": 1, "registerTime": 0, "unregisterTime": None,
+        "frameTable": {"schema": {"location": 0}, "data": []},
+        "samples": {"schema": {"stack": 0, "time": 1}, "data": []},
+        "stackTable": {"schema": {"prefix": 0, "frame": 1}, "data": []}, "stringTable": ["interval"],
+        "markers": {
+            "schema": {"name": 0, "startTime": 1, "endTime": 2, "phase": 3, "category": 4, "data": 5}, "data": rows,
+        },
+    }  # fmt: skip
+    meta = {
+        "version": 27, "startTime": 0, "interval": 1, "stackwalk": 1, "processType": 0, "product": "x",
+        "categories": [{"name": "Other", "color": "grey", "subcategories": ["Other"]}], "markerSchema": [],
+    }  # fmt: skip
+    profile = {"meta": meta, "libs": [], "threads": [thread], "pausedRanges": [], "processes": []}
+    (tmp_path / "profile.json").write_text(json.dumps(profile))
+    read = perfetto.read(saved(load_checked(tmp_path / "profile.json"), tmp_path / "out.pftrace"))
+    assert sorted(Counter(s.track for s in read.slices).values()) == [476, 512, 512]
+    assert max(s.depth for s in read.slices) == 511
 
 
 @EVERY
