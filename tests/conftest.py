@@ -101,7 +101,13 @@ def _with_large(config: pytest.Config) -> bool:
     return "large" in config.option.markexpr or os.environ.get("TRACEFERRY_LARGE", "0") not in ("", "0")
 
 
+# Their fixtures take long. Workers of pytest-xdist take tests from the end of each other's lists, and would make such
+# fixtures again: what comes first stays together.
+FIRST = ("test_fleet_cluster.py", "test_fleet_names.py", "test_fleet.py", "test_site.py")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in FIRST)
     if _with_large(config):
         return
     large = [item for item in items if item.get_closest_marker("large")]

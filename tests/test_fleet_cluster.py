@@ -148,7 +148,6 @@ def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 @pytest.mark.large
-@pytest.mark.large
 def test_workers_that_die_change_nothing(bucket: Bucket) -> None:
     """One is killed after each tenth of the recordings."""
     process = bucket.start("dying", "--workers", 2, "--partition-size", max(bucket.n // 100, 1))

@@ -207,7 +207,10 @@ def test_whole_keeps_functions_that_the_recording_does_not_have(tmp_path: Path) 
     assert list(found.strings) == list(traceferry.load(log, symbols=program).strings)
 
 
-def test_what_is_missing_is_told_before_anything_is_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_is_told_before_anything_is_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # perf's cache may have the library
     data = tmp_path / "perf.data.zst"
     shutil.copy(WASMTIME / "perf.data.zst", data)
     assert cli.main(["pack", str(data), "-o", str(tmp_path / "no" / "app.tfpack")]) == 2

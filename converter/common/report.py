@@ -213,6 +213,10 @@ KINDS: dict[str, Kind] = {
     "dump_unfinished": Kind("loss",
         "a dump of jitted code ends inside a record: its program ended, or was killed, while it wrote",
         "what is before that is whole; code that was compiled last may have no name"),
+    "code_unfinished": Kind("info",
+        "the code whose record was not finished has the name that is left of it, or that of the code before it that "
+        "begins at the same place in the source",
+        "its tier, its lines or its last bytes may be missing"),
     "code_outside": Kind("info",
         "code that was compiled before samples were recorded, or later, is shown at the beginning or the end of these"),
     "code_announced_late": Kind("info",

@@ -23,10 +23,12 @@ from traceferry.importers.jitdump.inlines import (
     parse_record_c,
 )
 from traceferry.importers.jitdump.layout import RECORD_HEADER_SIZE, Header, Id, Structs, read_header, structs
-from traceferry.importers.jitdump.lines import Lines, Record, read_lines
+from traceferry.importers.jitdump.lines import REACH, Lines, Record, n_whole, read_lines, same_beginning
 from traceferry.model import Array
+from traceferry.symbolication.jit_names import without_tier
 
 PIECE = 1 << 14
+UNNAMED = (1 << 64) - 1  # the index of code whose load was not written; no move names it
 MAX_TS = 1 << 62
 
 
@@ -112,7 +114,8 @@ class Dump:
 
 
 def read_dump(source: Source) -> Dump:
-    """Raises FormatError for an invalid header. A partial last record ends the dump; all before it counts."""
+    """Raises FormatError for an invalid header. A partial last record ends the dump: all before it counts, and what is
+    left of that record where it says what code there was."""
     header = checked_header(source)
     dump = Dump(source, header)
     _Decoder(dump, structs(header.byte_order)).run()
@@ -164,6 +167,7 @@ class _Decoder:
         self._pending_tier = -1
         self._pending_unwinding = -1
         self._line_records: list[Record] = []
+        self._unnamed: Load | None = None
         self._note = dump.problems.add
         # The name of each kind of record, how many bytes it has at least, and what reads them.
         self._readers: dict[int, tuple[str, int, Callable[[memoryview, int, int], None]]] = {
@@ -186,7 +190,10 @@ class _Decoder:
             dump.source.release(int(offsets[0]), at)
         if at != len(self._data):
             self._note("dump_unfinished", 1, at)
+            self._cut_record(at)
+            self._add_unnamed()
         dump.lines = read_lines(dump.source, dump.header, self._line_records, dump.problems)
+        self._name_unnamed()
 
     # ------------------------------------------------------------ the records
 
@@ -269,6 +276,58 @@ class _Decoder:
         self._pending_lines = self._pending_inlines = None
         self._pending_stacks = []
         self._pending_tier = -1
+
+    # ------------------------------------------------------------ a program that was killed
+
+    def _cut_record(self, begin: int) -> None:
+        """Reads what is left of the last record: a load if its name is whole, and lines. Its code was compiled last: it
+        is often the hottest."""
+        left = self._data[begin:]
+        if len(left) < RECORD_HEADER_SIZE or self._layout.record.unpack_from(left)[1] <= len(left):
+            return
+        record_id, _, ts = self._layout.record.unpack_from(left)
+        payload = left[RECORD_HEADER_SIZE:]
+        if record_id == Id.DEBUG_INFO and len(payload) >= self._layout.pair64.size:
+            self._debug_info(payload, begin, ts)
+        elif record_id == Id.LOAD and len(payload) >= self._layout.load.size:
+            name_size = bytes(payload[self._layout.load.size :]).find(0)
+            if name_size >= 0:
+                _, tid, _, address, size, index = self._layout.load.unpack_from(payload)
+                self._load(self._dump.n_records, begin, min(ts, MAX_TS), tid, address, size, index, name_size, -1)
+                self._note("code_unfinished", 1, begin)
+
+    def _add_unnamed(self) -> None:
+        """Adds a load for lines whose own load was not written: they tell where its code begins."""
+        if self._pending_lines is None:
+            return
+        begin, end, n_entries = self._pending_lines
+        record_at = begin - self._layout.pair64.size - RECORD_HEADER_SIZE
+        _, _, ts = self._layout.record.unpack_from(self._data, record_at)
+        address, _ = self._layout.pair64.unpack_from(self._data, record_at + RECORD_HEADER_SIZE)
+        dump = self._dump
+        n_entries = n_whole(dump.source, dump.header, Record(begin, end, n_entries, address, REACH, ""))
+        if n_entries:
+            nth, tid = dump.n_records, dump.loads[-1].tid if dump.loads else dump.header.pid
+            self._unnamed = Load(nth, record_at, min(ts, MAX_TS), tid, address, 0, UNNAMED, "", -1)
+            self._unnamed.lines = len(self._line_records)
+            self._line_records.append(Record(begin, end, n_entries, address, REACH, ""))
+
+    def _name_unnamed(self) -> None:
+        """Its code goes as far as its lines, at least, and is of the function whose earlier code begins at the same
+        place. The lines themselves may be those of the bytecode: its name would tell."""
+        load, lines = self._unnamed, self._dump.lines
+        if load is None or not len(lines.offsets_of(load.lines)):
+            return
+        offsets = lines.offsets_of(load.lines)
+        file, line, _ = lines.at(load.lines, int(offsets[0]))
+        twin = same_beginning(lines, load.lines)
+        load.name = without_tier(self._line_records[twin].name) if twin >= 0 else f"{lines.file_names[file]}:{line}"
+        load.size = max(int(offsets[-1]) + 1, 0)
+        load.lines = -1
+        self._dump.loads.append(load)
+        self._note("code_unfinished", 1, load.at)
+
+    # ------------------------------------------------------------ other records
 
     def _move(self, payload: memoryview, begin: int, ts: int) -> None:
         *_, old, new, _, index = self._layout.move.unpack_from(payload)

@@ -106,6 +106,24 @@ def read_lines(source: Source, header: Header, records: Sequence[Record], proble
     return table
 
 
+def n_whole(source: Source, header: Header, record: Record) -> int:
+    """Returns how many of the record's entries are whole, and near its code."""
+    most = min(record.n_entries, (record.end - record.begin) // (DEBUG_ENTRY_SIZE + 1))
+    begin, end, count = (np.array([number], np.int64) for number in (record.begin, record.end, most))
+    base = np.array([record.address], np.uint64)
+    return len(LineEntries(source.data, header.byte_order == ">", begin, end, count, base, REACH).offsets)
+
+
+def same_beginning(table: Lines, record: int) -> int:
+    """Returns the last record before it whose first entry is at the same place in the same file; -1: there is none."""
+    has_rows = np.flatnonzero(table.stops[:record] > table.starts[:record])
+    firsts, first = table.starts[has_rows], int(table.starts[record])
+    is_same = np.ones(len(has_rows), bool)
+    for column in (table.files, table.lines, table.columns):
+        is_same &= column[firsts] == column[first]
+    return int(has_rows[is_same][-1]) if is_same.any() else -1
+
+
 def _entries(
     source: Source, big: bool, begins: Array, ends: Array, counts: Array, bases: Array
 ) -> tuple[Lines, dict[bytes, int], Array]:

@@ -65,10 +65,12 @@ OF_MEMORY_FILE = (
     "options"
 )
 # Of a program with a jitdump. Seen with Bun 1.4.5: a run of one second had no record of the function that was compiled
-# last, which is where a short program spends its time; one of two seconds had it. Why is unclear.
+# last, which is where a short program spends its time; one of two seconds had it. Why is unclear. V8 writes 4 KB at a
+# time: a Node 24 or Chromium that a signal ends has not written the rest.
 NOT_IN_DUMP = (
-    "its jitdump has no record of this code: what the runtime had not written when the program ended is lost (seen "
-    "with Bun: let the program run a few seconds longer); stubs and trampolines of some runtimes have none"
+    "its jitdump has no record of this code: what the runtime had not written when the program ended is lost (Bun: let "
+    "the program run a few seconds longer; Node: end it by process.exit(), a signal kills it before it writes the "
+    "rest); stubs and trampolines of some runtimes have none"
 )
 # x86's KERNEL_IMAGE_SIZE, the largest.
 KERNEL_SIZE = 1 << 30

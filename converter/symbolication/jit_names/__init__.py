@@ -18,7 +18,7 @@ from traceferry.common.report import Report
 from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.jit_names.dotnet import DOTNET
 from traceferry.symbolication.jit_names.dynamic import DART, JULIA, LUAJIT, RUBY
-from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDERMONKEY, V8
+from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDERMONKEY, V8, without_tier
 from traceferry.symbolication.jit_names.languages import BEAM, CPYTHON, HOTSPOT, PHP, WASMTIME
 from traceferry.symbolication.jit_names.patterns import (
     ANONYMOUS,
@@ -30,7 +30,7 @@ from traceferry.symbolication.jit_names.patterns import (
     Tier,
 )
 
-__all__ = ["PATTERNS", "Name", "Producer", "Tier", "demangled", "producer_of"]
+__all__ = ["PATTERNS", "Name", "Producer", "Tier", "demangled", "producer_of", "without_tier"]
 
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "V8": V8,

@@ -105,8 +105,18 @@ _V8_MARKERS = (
 )
 # Node 16 and older write LazyCompile: and Function: where newer ones write JS:.
 _V8_TAGS = ("JS:", "Script:", "Eval:", "LazyCompile:", "Function:")
+_V8_MARKED = re.compile(
+    f"(?P<tag>{'|'.join(_V8_TAGS)})(?:{'|'.join(re.escape(m) for m, _ in sorted(_V8_MARKERS, reverse=True))})"
+)
 # wasm-to-js-<anonymous>-none: code of a WebAssembly module that is not one of its functions.
 _V8_WRAPPER = "(?P<function>.*)-<anonymous>-(?:none|liftoff|turbofan)"
+
+
+
+def without_tier(name: str) -> str:
+    """Returns the name of the same function's code in a tier that nothing tells."""
+    return _V8_MARKED.sub(r"\g<tag>?", name, count=1) if _V8_MARKED.match(name) else name
+
 
 V8: tuple[Pattern, ...] = (
     *(js(tag + marker, tier, _v8_location) for tag in _V8_TAGS for marker, tier in _V8_MARKERS),
