@@ -324,7 +324,7 @@ def test_the_package_with_the_names_is_told(
     (tmp_path / "libwork1:amd64.list").unlink()
     without = advice(load_checked(recorded))["names_partly_missing"]
     assert "apt" not in without
-    assert "no package has it: build it without -s" in without
+    assert "no package has it: if it is yours, build it without -s" in without
     assert "--symbols" in without
 
 
@@ -361,9 +361,13 @@ def test_what_gives_names_on_other_distributions(release: str, distribution: Pat
 
 
 ORIGINS = {
-    "/home/me/app/build/server": "no package has it: build it without -s, --strip or strip",
+    "/home/me/app/build/server": "no package has it: if it is yours, build it without -s, --strip or strip",
     "/usr/local/bin/server": "no package has it",
     "/opt/tool/bin/tool": "no package has it",
+    "/home/me/.bun/bin/bun": "the release of this version of Bun has the same program with names",
+    "/home/me/app/node_modules/@oven/bun-linux-x64/bin/bun": "the release of this version of Bun has the same program with names",
+    "/app/node_modules/@img/sharp-linux-x64/lib/sharp.node":
+        "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source @img/sharp-linux-x64 ",
     "/nix/store/0c6k6zi5nlyhz9qwk9s2gp1iqjkyq4xg-openssl-3.0.13/lib/libssl.so.3":
         "nix-build '<nixpkgs>' -A ATTRIBUTE.debug",
     "/gnu/store/0c6k6zi5nlyhz9qwk9s2gp1iqjkyq4xg-guile-gnutls-3.7.12/lib/x.so": "guix install guile-gnutls:debug and",

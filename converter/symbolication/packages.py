@@ -71,6 +71,16 @@ OTHER_ORIGINS = (
         "{name} builds it here, with names, and with the system's libraries in place of those in the wheel",
     ),
     (
+        r"/bun(?:-profile)?$",
+        "the release of this version of Bun has the same program with names, bun-linux-x64-profile.zip (aarch64, baseline "
+        "and musl likewise): --symbols FILE",
+    ),
+    (
+        r"/node_modules/(?P<name>(?:@[^/]+/)?[^/]+)/",
+        "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source {name} builds it here, "
+        "with names, if the package has its source; or give a file with symbols: --symbols FILE",
+    ),
+    (
         r"/lib/(?:client|minimal|server|zero)/libjvm\.so$",
         "the vendor of this JDK has its debug files in an archive of their own (Adoptium: debugimage): --symbols DIR",
     ),
@@ -80,8 +90,8 @@ OF_CONDA = (
     "names; or give a file with symbols: --symbols FILE"
 )
 OF_NOBODY = (
-    "no package has it: build it without -s, --strip or strip (in profiles of Cargo: strip = false), or give the file "
-    "as it was before: --symbols FILE"
+    "no package has it: if it is yours, build it without -s, --strip or strip (in profiles of Cargo: strip = false); or "
+    "give the file as it was before, which its makers may have published: --symbols FILE"
 )
 # In the folder of each of conda's environments.
 CONDA_META = "conda-meta"
