@@ -144,6 +144,8 @@ def _sort_by_time(columns: dict[str, Array]) -> None:
 def _note_times(samples: Samples, events: list[Event], problems: list[Problem]) -> None:
     """Reports samples without time, which come first."""
     n = int(np.searchsorted(samples.ts, 0))
+    if n == 0:
+        return
     is_off = np.isin(samples.event[:n], [event.index for event in events if is_off_cpu(event)])
     for kind, of in (("time_unknown", ~is_off), ("off_cpu_no_times", is_off)):
         if of.any():

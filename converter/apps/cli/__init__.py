@@ -77,8 +77,6 @@ GLOBAL_OPTIONS = ("-h", "--help", "--version")
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status: 0 done; 1 what --fail-on, check or symbols --verify looks for was found,
     or some of many recordings could not be read; 2 nothing was written; 3 a gate of compare failed."""
-    # NumPy's linear algebra, which is not used here, would start a spinning thread for each processor.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _escape_what_cannot_be_encoded()
     arguments = argparse.Namespace()
     try:
