@@ -19,7 +19,7 @@ import orjson
 from traceferry.exporters.firefox import profile as firefox
 from traceferry.exporters.firefox.allocations import allocation_rows
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, Schemas, markers_of
-from traceferry.exporters.firefox.meta import Activity, Categories, Part, meta, pids_of, write_threads
+from traceferry.exporters.firefox.meta import Activity, Categories, Part, meta, pids_of, product_of, write_threads
 from traceferry.exporters.json.objects import MISSING, Member, Values
 from traceferry.exporters.json.stream import JsonWriter
 from traceferry.files.output import Output
@@ -44,19 +44,22 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
 
     with json.object():
         with json.array("threads"):
-            activities = [activity for _, activity in write_threads(trace, progress, write_thread)]
+            written = write_threads(trace, progress, write_thread)
+            activities = [activity for _, activity in written]
             if not activities:
                 # The viewer refuses a profile without a thread.
                 thread = Thread(0, "empty recording", True, 0, 0, lambda _: ThreadData())
                 write_thread(Process(0, "empty recording", 0, 0), Part(thread, ThreadData(), False, {}))
-        json.member("meta", _meta(trace, activities, categories, schemas))
+        json.member("meta", _meta(trace, activities, categories, schemas, product_of(written)))
         json.members({"libs": [], "pausedRanges": [], "processes": []})
         json.member("sources", _table(("id", "filename", "startLine", "startColumn", "sourceMapURL"), []))
     _note_losses(trace, activities)
 
 
-def _meta(trace: Trace, activities: list[Activity], categories: Categories, schemas: Schemas) -> dict[str, Any]:
-    processed = meta(trace, activities, categories, [])
+def _meta(
+    trace: Trace, activities: list[Activity], categories: Categories, schemas: Schemas, product: str
+) -> dict[str, Any]:
+    processed = meta(trace, activities, categories, [], product)
     kept = ("version", "interval", "startTime", "profilingStartTime", "profilingEndTime", "processType", "product",
             "stackwalk", "categories", "sampleUnits")  # fmt: skip
     return {

@@ -365,7 +365,8 @@ ORIGINS = {
     "/usr/local/bin/server": "no package has it",
     "/opt/tool/bin/tool": "no package has it",
     "/home/me/.bun/bin/bun": "the release of this version of Bun has the same program with names",
-    "/home/me/app/node_modules/@oven/bun-linux-x64/bin/bun": "the release of this version of Bun has the same program with names",
+    "/home/me/app/node_modules/@oven/bun-linux-x64/bin/bun":
+        "the release of this version of Bun has the same program with names",
     "/app/node_modules/@img/sharp-linux-x64/lib/sharp.node":
         "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source @img/sharp-linux-x64 ",
     "/nix/store/0c6k6zi5nlyhz9qwk9s2gp1iqjkyq4xg-openssl-3.0.13/lib/libssl.so.3":

@@ -72,8 +72,8 @@ OTHER_ORIGINS = (
     ),
     (
         r"/bun(?:-profile)?$",
-        "the release of this version of Bun has the same program with names, bun-linux-x64-profile.zip (aarch64, baseline "
-        "and musl likewise): --symbols FILE",
+        "the release of this version of Bun has the same program with names, bun-linux-x64-profile.zip (aarch64, "
+        "baseline and musl likewise): --symbols FILE",
     ),
     (
         r"/node_modules/(?P<name>(?:@[^/]+/)?[^/]+)/",
@@ -90,8 +90,8 @@ OF_CONDA = (
     "names; or give a file with symbols: --symbols FILE"
 )
 OF_NOBODY = (
-    "no package has it: if it is yours, build it without -s, --strip or strip (in profiles of Cargo: strip = false); or "
-    "give the file as it was before, which its makers may have published: --symbols FILE"
+    "no package has it: if it is yours, build it without -s, --strip or strip (in profiles of Cargo: strip = false); "
+    "or give the file as it was before, which its makers may have published: --symbols FILE"
 )
 # In the folder of each of conda's environments.
 CONDA_META = "conda-meta"

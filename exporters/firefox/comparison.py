@@ -33,9 +33,9 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
             for nth, measured in enumerate(tree.measured):
                 _write_threads(json, trace, tree, measured, nth)
         categories.update()
-        values = meta(trace, [Activity(samples=1)] * n_threads, categories, Schemas().all)
+        values = meta(trace, [Activity(samples=1)] * n_threads, categories, Schemas().all, "comparison")
         shown = {"initialVisibleThreads": list(range(n_threads)), "initialSelectedThreads": [_first(tree)]}
-        json.member("meta", values | shown | {"product": "comparison", "importedFrom": "traceferry compare"})
+        json.member("meta", values | shown | {"importedFrom": "traceferry compare"})
         json.member("libs", libs(trace))
         json.member("counters", [])
         write_shared(json, trace, stacks, categories)

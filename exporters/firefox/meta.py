@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.common.titles import title_of
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.firefox.markers import graph_color
 from traceferry.exporters.tiers import category_of_tiers
@@ -197,8 +198,14 @@ def _title(thread: Thread, event: Event) -> str:
     return f"{thread.name}: {event.name}" + " (scaled)" * event.is_scaled
 
 
+def product_of(written: Sequence[tuple[Process, Activity]]) -> str:
+    """Returns what the viewer shows as the profile's name. written: of each thread its process, and its counts."""
+    amounts = ((p.name, 0 if a.is_further else a.samples + a.calls + a.allocations) for p, a in written)
+    return title_of(amounts) or "traceferry"
+
+
 def meta(
-    trace: Trace, activities: Sequence[Activity], categories: Categories, schemas: list[dict[str, Any]]
+    trace: Trace, activities: Sequence[Activity], categories: Categories, schemas: list[dict[str, Any]], product: str
 ) -> dict[str, Any]:
     interval = _interval_ms(trace, activities)
     duration = trace.end_ts - trace.start_ts
@@ -211,7 +218,7 @@ def meta(
         # Samples at the end itself would be outside, and what runs until the end would not be drawn.
         "profilingEndTime": round(duration / 1e6 + interval, 6),
         "processType": 0,
-        "product": ", ".join(dict.fromkeys(p.name for p in trace.processes)) or "traceferry",
+        "product": product,
         "importedFrom": ", ".join(dict.fromkeys(f"{i.producer} {i.version}".strip() for i in trace.inputs)),
         "stackwalk": int(any(a.samples for a in activities)),
         "symbolicated": True,

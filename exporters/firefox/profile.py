@@ -19,7 +19,17 @@ import numpy as np
 
 from traceferry.exporters.firefox.allocations import write_allocations
 from traceferry.exporters.firefox.markers import INSTANT, INTERVAL, MarkerColumns, Schemas, markers_of
-from traceferry.exporters.firefox.meta import MARK, Categories, Part, counters, libs, meta, pids_of, write_threads
+from traceferry.exporters.firefox.meta import (
+    MARK,
+    Categories,
+    Part,
+    counters,
+    libs,
+    meta,
+    pids_of,
+    product_of,
+    write_threads,
+)
 from traceferry.exporters.firefox.tables import Stacks, write_shared
 from traceferry.exporters.json._numbers import ABSENT, MILLIS
 from traceferry.exporters.json.objects import Inner, Member, Numbers
@@ -47,7 +57,8 @@ def write_profile(trace: TraceBuilder, json: JsonWriter, progress: Callable[[int
                 _write_empty_thread(json)
         # Only now: while threads were loaded and gone through, functions may have been added.
         shared.categories.update()
-        json.member("meta", meta(trace, [activity for _, activity in written], shared.categories, shared.schemas.all))
+        activities = [activity for _, activity in written]
+        json.member("meta", meta(trace, activities, shared.categories, shared.schemas.all, product_of(written)))
         json.member("libs", libs(trace))
         json.member("counters", counters(trace, [process for process, _ in written], shared.pids))
         write_shared(json, trace, shared.stacks, shared.categories)

@@ -11,7 +11,7 @@ from typing import Any
 
 from traceferry.analysis.info.costs import cost_words, costs_title
 from traceferry.analysis.info.text import CALLERS_SHOWN, WRAPPER
-from traceferry.analysis.info.threads import counted, percent
+from traceferry.analysis.info.threads import counted, percent, programs_of
 from traceferry.common.markdown import code, table
 from traceferry.common.shown_text import shown
 from traceferry.common.units import format_duration, format_size
@@ -51,11 +51,9 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _title(summary: Json) -> str:
-    processes = [process["name"] for process in summary["processes"] if process["name"]]
-    name = next(iter(processes), next((each["path"] for each in summary["inputs"]), "recording"))
-    more = f" and {len(processes) - 1} more" if len(processes) > 1 else ""
+    name = summary["title"] or next((each["path"] for each in summary["inputs"]), "recording")
     files = ", ".join(code(each["path"]) for each in summary["inputs"][:3])
-    return f"### {code(name)}{more}\n\n{files}: {format_duration(summary['time']['duration_ns'])}"
+    return f"### {code(name)}\n\n{files}: {format_duration(summary['time']['duration_ns'])}"
 
 
 def _verdict(verdict: Json) -> Iterator[str]:
@@ -183,6 +181,13 @@ def _threads(processes: list[Json]) -> Iterator[tuple[str, list[str]]]:
     columns = [key for key in whole if whole[key]]
     if len(threads) < 2 or not columns:
         return
+    programs = programs_of(processes) if len(threads) > THREADS_SHOWN else []
+    if programs:
+        rows = [
+            [*(percent(each[key], whole[key]) for key in columns), f"{each['processes']:,}", code(each["name"])]
+            for each in programs[:THREADS_SHOWN]
+        ]
+        yield counted(len(programs), "program").capitalize(), table([*columns, "processes", "program"], rows)
     ranked = sorted(threads, key=lambda pair: [-pair[1][key] for key in columns])[:THREADS_SHOWN]
     rows = [
         [*(percent(thread[key], whole[key]) for key in columns),

@@ -30,6 +30,7 @@ from traceferry.analysis.totals.sums_of_trace import (
 from traceferry.analysis.totals.trees import nearest_kept
 from traceferry.analysis.verdict import verdict_of
 from traceferry.common.errors import UsageError
+from traceferry.common.titles import title_of
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, LiveSite, growth, live_sites
 from traceferry.model import Array, Counter, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
 from traceferry.model.categories import WRAPPER
@@ -82,7 +83,12 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
         }
         for process, counts in zip(trace.processes, collected.processes, strict=True)
     ]
+    amounts = [
+        (process["name"], sum(t["samples"] + t["calls"] + t["allocations"]["count"] for t in process["threads"]))
+        for process in processes
+    ]
     summary = {
+        "title": title_of(amounts),
         "inputs": [
             {"path": i.path, "format": i.format, "version": i.version, "producer": i.producer} for i in trace.inputs
         ],

@@ -35,7 +35,37 @@ def threads_lines(processes: list[Json], top: int) -> list[str]:
         row += [str(thread["calls"]), percent(thread["calls"], n_calls)] if has["calls"] else []
         row += [str(thread["allocations"]["count"])] if has["allocations"] else []
         cells.append([*row, _name(process, thread, len(processes) > 1)])
-    return ["", *_title(processes, len(threads)), *aligned(cells), *_rest(busy[top:], len(threads) - len(busy))]
+    lines = ["", *_title(processes, len(threads)), *aligned(cells), *_rest(busy[top:], len(threads) - len(busy))]
+    return [*_programs(processes, top), *lines] if len(busy) > top else lines
+
+
+def programs_of(processes: list[Json]) -> list[Json]:
+    """Returns the programs that several processes ran, those with most first, and what their processes have together;
+    nothing where each process ran another."""
+    found: dict[str, Json] = {}
+    for process in processes:
+        program = found.setdefault(process["name"], {"name": process["name"], "processes": 0, "samples": 0, "calls": 0})
+        program["processes"] += 1
+        for key in ("samples", "calls"):
+            program[key] += sum(thread[key] for thread in process["threads"])
+    busy = [program for program in found.values() if program["samples"] or program["calls"]]
+    ranked = sorted(busy, key=lambda program: (-program["samples"], -program["calls"]))
+    return ranked if any(program["processes"] > 1 for program in ranked) else []
+
+
+def _programs(processes: list[Json], top: int) -> list[str]:
+    programs = programs_of(processes)
+    if not programs:
+        return []
+    has = [key for key in ("samples", "calls") if any(program[key] for program in programs)]
+    whole = {key: sum(program[key] for program in programs) for key in has}
+    cells = [[*(word for key in has for word in (key, "%")), "processes", "program"]]
+    for program in programs[:top]:
+        amounts = [word for key in has for word in (f"{program[key]}", percent(program[key], whole[key]))]
+        cells.append([*amounts, f"{program['processes']}", program["name"] or "[no name]"])
+    more = len(programs) - top
+    rest = [f"  {counted(more, 'more program')}"] if more > 0 else []
+    return ["", f"{counted(len(programs), 'program')} with samples or calls:", *aligned(cells), *rest]
 
 
 def _title(processes: list[Json], n_threads: int) -> list[str]:

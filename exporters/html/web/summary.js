@@ -1,28 +1,8 @@
 // The head of the page: what was recorded, what was lost, and the ways into the viewers.
 
-// Processes with less of what was recorded are not in the title, unless all have as little.
-const TITLED = 0.01;
-
-/** The names of processes, those with most of what was recorded first. */
-function titleOf(processes) {
-  const amounts = new Map();
-  for (const { name, threads } of processes.filter((process) => process.name !== "")) {
-    const amount = threads.reduce(
-      (sum, { samples, calls, allocations }) => sum + samples + calls + allocations.count,
-      0,
-    );
-    amounts.set(name, (amounts.get(name) ?? 0) + amount);
-  }
-  const ranked = [...amounts].sort(([, a], [, b]) => b - a);
-  const whole = ranked.reduce((sum, [, amount]) => sum + amount, 0);
-  const names = ranked.filter(([, amount]) => amount >= TITLED * whole).map(([name]) => name);
-  const more = ranked.length - Math.min(names.length, 3);
-  return names.slice(0, 3).join(", ") + (more > 0 ? ` and ${more} more` : "");
-}
-
 function headOf(recording, state, help) {
   const { info } = recording;
-  const title = titleOf(info.processes) || fileName(info.inputs[0]?.path ?? "recording");
+  const title = info.title || fileName(info.inputs[0]?.path ?? "recording");
   document.title = `${title} – traceferry`;
   const from = [...new Set(info.inputs.map((input) => `${input.producer}, ${input.format} ${input.version}`))]
     .slice(0, 3)
