@@ -16,6 +16,7 @@ import numpy as np
 from traceferry.analysis.totals.branches import of_functions
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class, thread_key
+from traceferry.analysis.totals.per_run import same_functions, stable_file, stable_name
 from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order, sorted_places
 from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
@@ -142,9 +143,10 @@ class Totals:
 
 
 def portable(collected: Collected) -> Totals:
-    """Returns the totals of one trace. Functions with equal name, file, line and kind are one."""
+    """Returns the totals of one trace. Functions with equal name, file, line and kind are one, without what only this
+    run has in them."""
     trace, none = collected.trace, Totals()
-    by_func = collected.by_func()
+    by_func = collected.by_func(same_functions(trace))
     seen = np.flatnonzero((by_func["calls"] > 0) | (by_func["total_samples"] > 0))
     functions = [_function(trace, func) for func in seen.tolist()]
     by_class = collected.allocations.by_class
@@ -210,11 +212,11 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
 def _weights(collected: Collected, details: Details) -> list[Pair]:
     """Returns what each function has of each event, itself and with what it calls."""
     trace = collected.trace
-    itself = np.arange(len(trace.funcs), dtype=np.int32)
+    group = same_functions(trace)
     found: list[Pair] = []
     for row, weights in collected.weights.items():
         counts = details.counts.get(row, collected.samples)
-        columns = np.stack([*counts.by_func(itself), *weights.by_func(itself)], axis=1)
+        columns = np.stack([*counts.by_func(group), *weights.by_func(group)], axis=1)
         key = trace.events[row].key
         found += [((*_function(trace, func), *key), columns[func]) for func in np.flatnonzero(columns[:, 1]).tolist()]
     # Who called a function is not recorded with its branches.
@@ -294,11 +296,12 @@ def functions_of(trace: Trace, category: str) -> frozenset[Key]:
 
 
 def _function(trace: Trace, func: int) -> Key:
-    """Returns (name, file, line, kind); "" and 0 are unknown."""
+    """Returns (name, file, line, kind), without what only this run has in them; "" and 0 are unknown."""
     funcs, strings = trace.funcs, trace.strings
     source = int(funcs["source"][func])
     path = strings[int(trace.sources["path"][source])] if source >= 0 else ""
-    return (trace.func_name(func), path, int(funcs["line"][func]), strings[int(funcs["kind"][func])])
+    name, kind = stable_name(trace.func_name(func)), strings[int(funcs["kind"][func])]
+    return name, stable_file(path), int(funcs["line"][func]), kind
 
 
 def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:

@@ -1,0 +1,61 @@
+"""Names with parts that each run of the same program has otherwise: addresses, and numbers that count what was made.
+Functions of several recordings are found by names without them.
+
+HotSpot, ClassFileParser::mangle_hidden_class_name and, before hidden classes, jvm.cpp; the JDK's MethodAccessorGenerator
+and ProxyGenerator. .NET, System.Linq.Expressions' LambdaCompiler. Ruby, rb_any_to_s. Linux, bpf_trampoline_alloc.
+Unclear: whether other runtimes write such names."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from traceferry.model import Array, Trace
+
+# What is left of a match are its groups.
+PARTS = re.compile(
+    # App$$Lambda/0x000000007a0816a8.apply, App$$Lambda$14/1329552164.apply, LambdaForm$MH/0x00007f3c14002000.invoke
+    r"(\$\$Lambda)(?:\$\d+)?/(?:0x[0-9a-f]+|\d+)"
+    r"|(?<=\w)/0x[0-9a-f]{8,16}(?![0-9a-zA-Z])"
+    # jdk.internal.reflect.GeneratedMethodAccessor12.invoke, com.sun.proxy.$Proxy7.get
+    r"|(Generated(?:Method|Constructor|SerializationConstructor)Accessor)\d+|(\$Proxy)\d+"
+    # block in #<Class:0x000055d0a1b2c3d8>#call
+    r"|(#<[\w:]+):0x[0-9a-f]+"
+    # DynamicClass.lambda_method7(pMT: ...)
+    r"|\b(lambda_method)\d+"
+    # bpf_trampoline_6442501234
+    r"|(\bbpf_trampoline)_\d+\b"
+)
+# Each match has one of these: looking for them takes a fiftieth of the time.
+HINTS = ("/0x", "$$Lambda$", "Accessor", "$Proxy", ":0x", "lambda_method", "bpf_trampoline")
+# Of the text that a script made for a worker; the number is of this page's life.
+BLOB = re.compile(r"(\bblob:)\S*?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def stable_name(name: str) -> str:
+    """Returns the name of a function as all runs have it."""
+    return PARTS.sub(_kept, name) if any(hint in name for hint in HINTS) else name
+
+
+def stable_file(path: str) -> str:
+    """Returns the path or address of a source as all runs have it."""
+    return BLOB.sub(_kept, path) if "blob:" in path else path
+
+
+def _kept(found: re.Match[str]) -> str:
+    return "".join(part or "" for part in found.groups())
+
+
+def same_functions(trace: Trace) -> Array:
+    """Returns for each func, int32, the first one that has the same name in all runs, file, line and kind."""
+    funcs, strings = trace.funcs, trace.strings
+    group = np.arange(len(funcs), dtype=np.int32)
+    texts = [strings[name] for name in funcs["name"].tolist()]
+    changed = {func: name for func, text in enumerate(texts) if (name := stable_name(text)) != text}
+    columns = [funcs[column] for column in ("source", "line", "kind")]
+    first: dict[tuple[str, ...], int] = {}
+    for func, name in changed.items():
+        key = (name, *(str(column[func]) for column in columns))
+        group[func] = first.setdefault(key, func)
+    return group
