@@ -1,9 +1,9 @@
 """Names with parts that each run of the same program has otherwise: addresses, and numbers that count what was made.
 Functions of several recordings are found by names without them.
 
-HotSpot, ClassFileParser::mangle_hidden_class_name and, before hidden classes, jvm.cpp; the JDK's MethodAccessorGenerator
-and ProxyGenerator. .NET, System.Linq.Expressions' LambdaCompiler. Ruby, rb_any_to_s. Linux, bpf_trampoline_alloc.
-Unclear: whether other runtimes write such names."""
+HotSpot, ClassFileParser::mangle_hidden_class_name and, before hidden classes, jvm.cpp; the JDK's
+MethodAccessorGenerator and ProxyGenerator. .NET, System.Linq.Expressions' LambdaCompiler. Ruby, rb_any_to_s. Linux,
+bpf_trampoline_alloc. Unclear: whether other runtimes write such names."""
 
 from __future__ import annotations
 
