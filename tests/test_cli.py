@@ -546,7 +546,7 @@ def test_info_json_is_the_interface(run: Run) -> None:
     }  # fmt: skip
     assert found.keys() == {
         "inputs", "time", "processes", "events", "functions", "allocations", "markers", "coverage", "branches",
-        "intervals",
+        "intervals", "title",
         "accesses", "scheduling", "code_objects", "tiers", "sources", "issues", "verdict", "costs",
     }  # fmt: skip
     assert found["inputs"] == [dict.fromkeys(("path", "format", "version", "producer"), "str")]

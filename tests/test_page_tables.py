@@ -61,6 +61,7 @@ def test_cards_tables_and_menus_have_one_count(name: str, chromium: Any, pages: 
 def test_threads_without_anything_are_counted_in_the_menu(chromium: Any, pages: dict[str, Path]) -> None:
     shown = opened(chromium, pages["perf"])
     shown.page.click(".threads summary")
+    shown.page.wait_for_selector(".thread-row")
     listed = shown.page.locator(".thread-row").count()
     idle = shown.eval("page.recording.nThreads") - listed
     assert idle > 0
