@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from builders.cfi import RBX, RIP, RSP, EhFrame, advance, def_cfa, saved_at, sleb, uleb
 from conftest import examples
 from elftools.dwarf.callframe import FDE
@@ -203,6 +204,23 @@ def test_rows_of_any_instructions(instructions: list[Instruction], is_sound: boo
         rules = next((rules for at, rules in reversed(found) if at <= pc), None)
         assert rules == wanted, hex(pc)
     assert found == [] or found[-1] == (START + SIZE, None) or found[-1][1] is None
+
+
+BEFORE_THE_CFA = {
+    "an offset, then an expression": (b"\x0e\0\x0f\4\x57\6\x23\x38", ("expression", b"\x57\6\x23\x38")),
+    "an offset, then a register": (b"\x0e\x10\x0d\7", ("register", RSP, 16)),
+    "a register, then an offset": (b"\x0d\7\x0e\x18", ("register", RSP, 24)),
+    "an offset alone": (b"\x0e\x10", None),
+}
+
+
+@pytest.mark.parametrize("case", BEFORE_THE_CFA)
+def test_a_cfa_that_is_begun_by_halves(case: str) -> None:
+    """The first is how wasmtime starts a fiber: `.cfi_startproc simple` gives no CFA."""
+    instructions, cfa = BEFORE_THE_CFA[case]
+    found, n_bad = rows_of(module(EhFrame().fde(START, SIZE, instructions, begun=b"")))
+    assert n_bad == 0
+    assert (found[0][1]["cfa"] if found and found[0][1] else None) == cfa
 
 
 def test_rows_of_a_binary_are_those_of_pyelftools() -> None:

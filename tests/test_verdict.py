@@ -67,6 +67,8 @@ def test_what_is_no_command_of_the_recorder(text: str) -> None:
         ("libpython3.12.so.1.0", "python3 -X perf a.py", "python3.13 -X perf_jit a.py"),
         ("python3.14", "/opt/bin/python3 a.py", "/opt/bin/python3 -X perf_jit a.py"),
         ("python3.13", "env A=1 python3.13 a.py", "env A=1 python3.13 -X perf_jit a.py"),
+        ("libjvm.so", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A",
+         "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A"),
         ("libjvm.so", "java -cp . A",
          "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp . A"),
         ("beam.smp", "erl -noshell", "erl +JPperf true -noshell"),

@@ -175,7 +175,7 @@ KINDS: dict[str, Kind] = {
         "give the recorded file with --symbols, or the file tree with --sysroot"),
     "unwinding_contradiction": Kind("loss",
         "stacks are truncated because the unwind information contradicts the recorded data"),
-    "unwinding_damaged": Kind("error", "unreadable records of unwind information were ignored"),
+    "unwinding_damaged": Kind("loss", "unreadable records of unwind information of files were ignored"),
     "unwinding_guessed": Kind("info",
         "frames were found by frame pointer because there is no unwind information: a caller may be missing"),
     "stack_cut": Kind("loss", "frames beyond the 1024 nearest to the leaf were left out"),

@@ -270,16 +270,16 @@ cdef class _Program:
             self.present = self.remembered[self.n_remembered]
 
     cdef int define_cfa(self, int op) except -1 nogil:
-        """Runs an instruction that is about the CFA. There must be an offset where it is to be changed."""
+        """Runs an instruction that is about the CFA. An expression has no offset to change. As in libgcc, a register or
+        an offset may come first where there is no CFA yet: hand-written code does so (wasmtime's fibers)."""
         cdef Rule* cfa = &self.present.cfa
         if op == 0x0F:  # def_cfa_expression
             cfa[0] = Rule(self.expression(), 0, EXPRESSION)
             return 0
-        if op == 0x0C or op == 0x12:  # def_cfa, def_cfa_sf
-            cfa.kind = CFA_REGISTER
-        elif cfa.kind != CFA_REGISTER:
+        if cfa.kind == EXPRESSION and op != 0x0C and op != 0x12:  # def_cfa, def_cfa_sf
             self.cursor.damage = CUT
         if op == 0x0C or op == 0x12 or op == 0x0D:  # def_cfa_register
+            cfa.kind = CFA_REGISTER
             cfa.number = min(self.cursor.uleb(), self.n_registers)
         if op == 0x12 or op == 0x13:  # def_cfa_offset_sf
             cfa.value = self.cursor.sleb() * self.data_factor

@@ -58,6 +58,9 @@ def saved_where(register: int, expression: bytes) -> bytes:
     return b"\x10" + uleb(register) + uleb(len(expression)) + expression
 
 
+INITIAL = def_cfa(RSP, 8) + saved_at(RIP, 1)
+
+
 @dataclass
 class EhFrame:
     """`.eh_frame` at an address. cie: augmentation and initial instructions."""
@@ -66,7 +69,7 @@ class EhFrame:
     data: bytearray = field(default_factory=bytearray)
     _cie: dict[bytes, int] = field(default_factory=dict)
 
-    def cie(self, augmentation: bytes = b"zR", code: bytes = def_cfa(RSP, 8) + saved_at(RIP, 1)) -> int:
+    def cie(self, augmentation: bytes = b"zR", code: bytes = INITIAL) -> int:
         """Where it is."""
         key = augmentation + b"\0" + code
         if key not in self._cie:
@@ -77,8 +80,11 @@ class EhFrame:
             self._add(0, body + code)
         return self._cie[key]
 
-    def fde(self, start: int, size: int, code: bytes, augmentation: bytes = b"zR") -> EhFrame:
-        cie = self.cie(augmentation)
+    def fde(
+        self, start: int, size: int, code: bytes, augmentation: bytes = b"zR", begun: bytes = INITIAL
+    ) -> EhFrame:
+        """begun: the initial instructions of its CIE."""
+        cie = self.cie(augmentation, begun)
         at = len(self.data) + 8
         place = struct.pack("<iI", start - (self.address + at), size)
         self._add(at - 4 - cie, place + uleb(0) + code)

@@ -444,9 +444,10 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
 def _by_compiled_code(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
     """Copied stacks that end in functions of a runtime, which have names."""
     why = f": what {runtime.title} compiled has no unwind information"
-    again = unwinding(command, runtime) or naming(command, runtime, file)
+    again, text = unwinding(command, runtime), f"let {runtime.title} write how its functions are unwound"
+    if again is None:
+        again, text = naming(command, runtime, file), f"let {runtime.title} keep frame pointers in it"
     if again is not None:
-        text = f"let {runtime.title} write how its functions are unwound"
         return why, (Advice("stacks_cut", text, again.text),)
     if runtime.call_graph == "fp":
         text = f"{runtime.title} keeps frame pointers in it"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -87,7 +89,8 @@ def naming(command: Command, runtime: Runtime, file: str) -> Command | None:
         return None
     rest = _without(words[at + 1 :], runtime.instead_of)
     name = words[at] if _has_options(file, runtime.program) else runtime.program
-    program = [*words[:at], name, *runtime.options, *rest]
+    options = [word for unit in _units(runtime.options) if not _holds(rest, unit) for word in unit]
+    program = [*words[:at], name, *options, *rest]
     if runtime.environment:
         program = ["env", *runtime.environment, *(program[1:] if program[0] == "env" else program)]
     graph = {"-g": None} if runtime.call_graph == "fp" else {CALL_GRAPH: runtime.call_graph}
@@ -103,6 +106,16 @@ def unwinding(command: Command, runtime: Runtime) -> Command | None:
         return None
     program = [*words[: at + 1], *missing, *words[at + 1 :]]
     return command.with_options({**CLOCK, CALL_GRAPH: DWARF}).running(program)
+
+
+def _units(options: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns options with their values: ("-d", "a=1", "-v") as ("-d", "a=1") and ("-v",)."""
+    starts = [nth for nth, word in enumerate(options) if word[0] in "-+"]
+    return [tuple(options[start:end]) for start, end in pairwise([*starts, len(options)])]
+
+
+def _holds(words: Sequence[str], unit: tuple[str, ...]) -> bool:
+    return any(tuple(words[nth : nth + len(unit)]) == unit for nth in range(len(words)))
 
 
 def _place(command: Command, runtime: Runtime) -> int | None:
