@@ -28,6 +28,7 @@ from traceferry.model import Array
 from traceferry.symbolication.jit_names import without_tier
 
 PIECE = 1 << 14
+MAX_CUT = 1 << 20  # of a record whose size is damaged, all that follows seems to be left
 UNNAMED = (1 << 64) - 1  # the index of code whose load was not written; no move names it
 MAX_TS = 1 << 62
 
@@ -282,10 +283,12 @@ class _Decoder:
     def _cut_record(self, begin: int) -> None:
         """Reads what is left of the last record: a load if its name is whole, and lines. Its code was compiled last: it
         is often the hottest."""
-        left = self._data[begin:]
-        if len(left) < RECORD_HEADER_SIZE or self._layout.record.unpack_from(left)[1] <= len(left):
+        left = self._data[begin : begin + MAX_CUT]
+        if len(left) < RECORD_HEADER_SIZE:
             return
-        record_id, _, ts = self._layout.record.unpack_from(left)
+        record_id, size, ts = self._layout.record.unpack_from(left)
+        if size <= len(self._data) - begin:
+            return  # smaller than its header
         payload = left[RECORD_HEADER_SIZE:]
         if record_id == Id.DEBUG_INFO and len(payload) >= self._layout.pair64.size:
             self._debug_info(payload, begin, ts)
