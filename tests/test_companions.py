@@ -4,7 +4,7 @@ A perf.data whose process mapped DUMP, with one sample in the code that the dump
 """
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -267,6 +267,63 @@ def test_a_dump_that_grows(recording: Path) -> None:
         trace = loaded(recording)
         assert stacks(trace)[0] == "f"
         assert list(reported(trace)) == ["dump_unfinished", *["code_unfinished"] * (cut <= 16)]
+
+
+# ---------------------------------------------------------------- a program that was killed
+
+FILE = "/home/dev/long-enough/a.js"
+OF_F = ((CODE, 1, 9, FILE), (CODE + 8, 2, 4, FILE))
+
+
+def sampled(folder: Path, dump_bytes: bytes, *ips: int) -> Trace:
+    data = PerfData(start=START).event().mmap2(PID, PID, X, 4096, 0, f"/gone/{DUMP}", ts=START)
+    for ip in ips:
+        data.sample(PID, PID, START + SECOND, ip)
+    (folder / "perf.data").write_bytes(data.bytes())
+    (folder / DUMP).write_bytes(dump_bytes)
+    return loaded(folder / "perf.data")
+
+
+def test_a_load_that_is_cut_behind_its_name_names_samples(tmp_path: Path) -> None:
+    """With its lines and what describes it."""
+    dump = JitDump(pid=PID, start=START).load("f", CODE).tier(1, 5, "Fast")
+    dump.debug_info(CODE + 64, [(CODE + 68, 7, 2, "/a.c")]).load("g", CODE + 64)
+    trace = sampled(tmp_path, dump.bytes()[:-3], CODE, CODE + 68)
+    assert stacks(trace) == ["f", "g"]
+    frame = trace.stacks["frame"][-1]
+    assert (trace.frames["line"][frame], trace.frames["tier"][frame] >= 0) == (7, True)
+    assert reported(trace) == {"dump_unfinished": 1, "code_unfinished": 1}
+
+
+def unwritten(name: str, places: Sequence[tuple[int, int, int, str]], tail: int) -> bytes:
+    """A dump of V8's that ends within the lines of code at CODE + 64, `tail` bytes before their end, or behind them
+    within the record that follows."""
+    moved = [(address + 64, *place) for address, *place in places]
+    dump = JitDump.v8(pid=PID, start=START).debug_info(CODE, OF_F).load(name, CODE).debug_info(CODE + 64, moved)
+    return dump.bytes()[:-tail] if tail else dump.bytes() + JitDump.v8().load("f", CODE).bytes()[40:60]
+
+
+@pytest.mark.parametrize("tail", [0, 1, 30])
+def test_lines_without_their_load_name_its_function(tail: int, tmp_path: Path) -> None:
+    """By the code that begins at the same place; in a tier that is unknown. Its size is known as far as its lines."""
+    trace = sampled(tmp_path, unwritten(f"JS:~f {FILE}:1:9", OF_F, tail), CODE + 64, CODE + 72)
+    assert stacks(trace) == ["f", "[unknown]" if tail == 30 else "f"]
+    assert trace.code["size"].tolist() == [16, 1 if tail == 30 else 9]
+    assert (trace.code["tier"][0] >= 0, trace.code["tier"][1]) == (True, -1)
+    assert reported(trace).keys() >= {"dump_unfinished", "code_unfinished"}
+
+
+def test_lines_without_their_load_of_a_function_that_was_never_loaded(tmp_path: Path) -> None:
+    places = [(CODE, 5, 1, FILE), (CODE + 8, 6, 1, FILE)]
+    trace = sampled(tmp_path, unwritten(f"JS:~f {FILE}:1:9", places, 0), CODE + 64)
+    assert stacks(trace) == [f"{FILE}:5"]
+
+
+def test_a_dump_alone_has_what_its_records_say(tmp_path: Path) -> None:
+    path = tmp_path / DUMP
+    path.write_bytes(unwritten(f"JS:~f {FILE}:1:9", OF_F, 0))
+    trace = loaded(path)
+    assert (len(trace.code), "code_unfinished" in reported(trace)) == (1, False)
 
 
 def test_a_dump_with_nothing_but_its_header(recording: Path) -> None:

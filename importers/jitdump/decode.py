@@ -78,7 +78,7 @@ class EmbeddedSource(NamedTuple):
 @dataclass
 class Dump:
     """A decoded jitdump. end_ts: the latest time stamp of a record; unwinding_at: where a load's UNWINDING_INFO is, by
-    the load's number."""
+    the load's number; unfinished: the code that a cut last record is about, None where it does not tell."""
 
     source: Source
     header: Header
@@ -88,6 +88,7 @@ class Dump:
     sources: list[EmbeddedSource] = field(default_factory=list)
     unwinding_at: dict[int, int] = field(default_factory=dict)
     lines: Lines = field(default_factory=Lines)
+    unfinished: Load | None = None
     n_records: int = 0
     problems: Problems = field(default_factory=Problems)
 
@@ -115,8 +116,8 @@ class Dump:
 
 
 def read_dump(source: Source) -> Dump:
-    """Raises FormatError for an invalid header. A partial last record ends the dump: all before it counts, and what is
-    left of that record where it says what code there was."""
+    """Raises FormatError for an invalid header. A partial last record ends the dump: all before it counts; what is left
+    of it is `unfinished`."""
     header = checked_header(source)
     dump = Dump(source, header)
     _Decoder(dump, structs(header.byte_order)).run()
@@ -168,7 +169,6 @@ class _Decoder:
         self._pending_tier = -1
         self._pending_unwinding = -1
         self._line_records: list[Record] = []
-        self._unnamed: Load | None = None
         self._note = dump.problems.add
         # The name of each kind of record, how many bytes it has at least, and what reads them.
         self._readers: dict[int, tuple[str, int, Callable[[memoryview, int, int], None]]] = {
@@ -192,9 +192,9 @@ class _Decoder:
         if at != len(self._data):
             self._note("dump_unfinished", 1, at)
             self._cut_record(at)
-            self._add_unnamed()
+            self._load_of_lines()
         dump.lines = read_lines(dump.source, dump.header, self._line_records, dump.problems)
-        self._name_unnamed()
+        self._name_by_lines()
 
     # ------------------------------------------------------------ the records
 
@@ -296,11 +296,12 @@ class _Decoder:
             name_size = bytes(payload[self._layout.load.size :]).find(0)
             if name_size >= 0:
                 _, tid, _, address, size, index = self._layout.load.unpack_from(payload)
+                n_loads = len(self._dump.loads)
                 self._load(self._dump.n_records, begin, min(ts, MAX_TS), tid, address, size, index, name_size, -1)
-                self._note("code_unfinished", 1, begin)
+                self._dump.unfinished = self._dump.loads.pop() if len(self._dump.loads) > n_loads else None
 
-    def _add_unnamed(self) -> None:
-        """Adds a load for lines whose own load was not written: they tell where its code begins."""
+    def _load_of_lines(self) -> None:
+        """Makes a load for lines whose own load was not written: they tell where its code begins."""
         if self._pending_lines is None:
             return
         begin, end, n_entries = self._pending_lines
@@ -311,24 +312,25 @@ class _Decoder:
         n_entries = n_whole(dump.source, dump.header, Record(begin, end, n_entries, address, REACH, ""))
         if n_entries:
             nth, tid = dump.n_records, dump.loads[-1].tid if dump.loads else dump.header.pid
-            self._unnamed = Load(nth, record_at, min(ts, MAX_TS), tid, address, 0, UNNAMED, "", -1)
-            self._unnamed.lines = len(self._line_records)
+            lines = len(self._line_records)
+            dump.unfinished = Load(nth, record_at, min(ts, MAX_TS), tid, address, 0, UNNAMED, "", -1, lines=lines)
             self._line_records.append(Record(begin, end, n_entries, address, REACH, ""))
 
-    def _name_unnamed(self) -> None:
+    def _name_by_lines(self) -> None:
         """Its code goes as far as its lines, at least, and is of the function whose earlier code begins at the same
         place. The lines themselves may be those of the bytecode: its name would tell."""
-        load, lines = self._unnamed, self._dump.lines
-        if load is None or not len(lines.offsets_of(load.lines)):
+        load, lines = self._dump.unfinished, self._dump.lines
+        if load is None or load.index != UNNAMED or load.name or load.lines < 0:
             return
         offsets = lines.offsets_of(load.lines)
+        if not len(offsets):
+            self._dump.unfinished = None
+            return
         file, line, _ = lines.at(load.lines, int(offsets[0]))
         twin = same_beginning(lines, load.lines)
         load.name = without_tier(self._line_records[twin].name) if twin >= 0 else f"{lines.file_names[file]}:{line}"
         load.size = max(int(offsets[-1]) + 1, 0)
         load.lines = -1
-        self._dump.loads.append(load)
-        self._note("code_unfinished", 1, load.at)
 
     # ------------------------------------------------------------ other records
 

@@ -21,6 +21,10 @@ def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext)
     span = context.span if context.options.clock_offset_ns is None else None
     for dump in dumps:
         dump.problems.note(trace.report, dump.name)
+        if context.span is not None and dump.unfinished is not None:
+            # A dump alone shows what its records say; samples are in code whose record was not finished, too.
+            dump.loads.append(dump.unfinished)
+            trace.report.note("code_unfinished", where=dump.name, offset=dump.unfinished.at)
         texts = SourceTexts(dump, trace, context.embed_sources, context.source_roots)
         code = add_code(dump, trace, texts, context.counter, span)
         trace.inputs.append(
