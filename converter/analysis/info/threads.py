@@ -44,7 +44,8 @@ def programs_of(processes: list[Json]) -> list[Json]:
     nothing where each process ran another."""
     found: dict[str, Json] = {}
     for process in processes:
-        program = found.setdefault(process["name"], {"name": process["name"], "processes": 0, "samples": 0, "calls": 0})
+        name = process["name"] or "[no name]"
+        program = found.setdefault(name, {"name": name, "processes": 0, "samples": 0, "calls": 0})
         program["processes"] += 1
         for key in ("samples", "calls"):
             program[key] += sum(thread[key] for thread in process["threads"])
@@ -62,7 +63,7 @@ def _programs(processes: list[Json], top: int) -> list[str]:
     cells = [[*(word for key in has for word in (key, "%")), "processes", "program"]]
     for program in programs[:top]:
         amounts = [word for key in has for word in (f"{program[key]}", percent(program[key], whole[key]))]
-        cells.append([*amounts, f"{program['processes']}", program["name"] or "[no name]"])
+        cells.append([*amounts, f"{program['processes']}", program["name"]])
     more = len(programs) - top
     rest = [f"  {counted(more, 'more program')}"] if more > 0 else []
     return ["", f"{counted(len(programs), 'program')} with samples or calls:", *aligned(cells), *rest]

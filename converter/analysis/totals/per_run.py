@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
-from traceferry.model import Array, Trace
-
 # What is left of a match are its groups.
 PARTS = re.compile(
     # App$$Lambda/0x000000007a0816a8.apply, App$$Lambda$14/1329552164.apply, LambdaForm$MH/0x00007f3c14002000.invoke
@@ -45,17 +41,3 @@ def stable_file(path: str) -> str:
 
 def _kept(found: re.Match[str]) -> str:
     return "".join(part or "" for part in found.groups())
-
-
-def same_functions(trace: Trace) -> Array:
-    """Returns for each func, int32, the first one that has the same name in all runs, file, line and kind."""
-    funcs, strings = trace.funcs, trace.strings
-    group = np.arange(len(funcs), dtype=np.int32)
-    texts = [strings[name] for name in funcs["name"].tolist()]
-    changed = {func: name for func, text in enumerate(texts) if (name := stable_name(text)) != text}
-    columns = [funcs[column] for column in ("source", "line", "kind")]
-    first: dict[tuple[str, ...], int] = {}
-    for func, name in changed.items():
-        key = (name, *(str(column[func]) for column in columns))
-        group[func] = first.setdefault(key, func)
-    return group

@@ -16,7 +16,7 @@ import numpy as np
 from traceferry.analysis.totals.branches import of_functions
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class, thread_key
-from traceferry.analysis.totals.per_run import same_functions, stable_file, stable_name
+from traceferry.analysis.totals.per_run import stable_file, stable_name
 from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order, sorted_places
 from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
@@ -146,7 +146,7 @@ def portable(collected: Collected) -> Totals:
     """Returns the totals of one trace. Functions with equal name, file, line and kind are one, without what only this
     run has in them."""
     trace, none = collected.trace, Totals()
-    by_func = collected.by_func(same_functions(trace))
+    by_func = collected.by_func(_same_functions(trace))
     seen = np.flatnonzero((by_func["calls"] > 0) | (by_func["total_samples"] > 0))
     functions = [_function(trace, func) for func in seen.tolist()]
     by_class = collected.allocations.by_class
@@ -212,7 +212,7 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
 def _weights(collected: Collected, details: Details) -> list[Pair]:
     """Returns what each function has of each event, itself and with what it calls."""
     trace = collected.trace
-    group = same_functions(trace)
+    group = _same_functions(trace)
     found: list[Pair] = []
     for row, weights in collected.weights.items():
         counts = details.counts.get(row, collected.samples)
@@ -293,6 +293,13 @@ def functions_of(trace: Trace, category: str) -> frozenset[Key]:
     wanted = [nth for nth, name in enumerate(names) if name == category]
     funcs = trace.frames["func"][np.isin(trace.frames["category"], wanted)]
     return frozenset(_function(trace, func) for func in distinct(funcs).tolist())
+
+
+def _same_functions(trace: Trace) -> Array:
+    """Returns for each func, int32, the first one that is the same function in all runs."""
+    first: dict[Key, int] = {}
+    funcs = range(len(trace.funcs))
+    return np.array([first.setdefault(_function(trace, func), func) for func in funcs], np.int32)
 
 
 def _function(trace: Trace, func: int) -> Key:

@@ -112,7 +112,6 @@ _V8_MARKED = re.compile(
 _V8_WRAPPER = "(?P<function>.*)-<anonymous>-(?:none|liftoff|turbofan)"
 
 
-
 def without_tier(name: str) -> str:
     """Returns the name of the same function's code in a tier that nothing tells."""
     return _V8_MARKED.sub(r"\g<tag>?", name, count=1) if _V8_MARKED.match(name) else name
