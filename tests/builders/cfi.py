@@ -80,9 +80,7 @@ class EhFrame:
             self._add(0, body + code)
         return self._cie[key]
 
-    def fde(
-        self, start: int, size: int, code: bytes, augmentation: bytes = b"zR", begun: bytes = INITIAL
-    ) -> EhFrame:
+    def fde(self, start: int, size: int, code: bytes, augmentation: bytes = b"zR", begun: bytes = INITIAL) -> EhFrame:
         """begun: the initial instructions of its CIE."""
         cie = self.cie(augmentation, begun)
         at = len(self.data) + 8
