@@ -36,6 +36,7 @@ from builders.perf_data import (
     REALTIME,
     SOFTWARE,
     TASK_CLOCK,
+    TRACEPOINT,
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
@@ -326,6 +327,34 @@ def test_the_sampling_event(names: list[str], wanted: str) -> None:
     assert others == {n: [START + names.index(n)] for n in names if n not in (wanted, "silent", "dummy")}
 
 
+# samples of each event in the file's order, "#" is a tracepoint; the one that is first in the trace
+BUSIEST = {
+    "a tracepoint that hardly occurs": ({"#mmap": 1, "#futex": 9, "#sleep": 4}, "#futex"),
+    "one that occurs half as often": ({"#enter": 4, "#exit": 8}, "#enter"),
+    "two that are equal": ({"#kfree": 1, "#enter": 8, "#exit": 8}, "#enter"),
+    "beside one with periods": ({"#switch": 9, "cycles": 1}, "cycles"),
+    "beside a clock": ({"#switch": 9, "faults": 2, "clock": 1}, "clock"),
+}
+
+
+@pytest.mark.parametrize(("counts", "wanted"), BUSIEST.values(), ids=BUSIEST)
+def test_a_tracepoint_is_first_where_it_occurs_often_and_nothing_else_is_sampled(
+    counts: dict[str, int], wanted: str
+) -> None:
+    """`perf record -e 'syscalls:*'` writes hundreds of them, in the order of their names."""
+    data = PerfData()
+    for nth, name in enumerate(counts):
+        data.event(name, *EVENTS.get(name, (TRACEPOINT, nth)), sample_type=EVERYTHING, period=1)
+    for nth, n in enumerate(counts.values()):
+        for at in range(n):
+            data.sample(PID, PID, START + 10 * nth + at, LIB, event=nth)
+    trace = read(data)
+    assert trace.events[0].name == wanted
+    assert len(data_of(trace, PID).samples) == counts[wanted]
+    kinds = [event.kind for event in trace.events]
+    assert kinds == sorted(kinds, key=lambda kind: (kind != "clock", kind == "tracepoint"))
+
+
 def test_other_events_have_weights() -> None:
     data = recorded(sample_type=EVERYTHING, freq=1000)
     data.event("page-faults", SOFTWARE, PAGE_FAULTS, sample_type=EVERYTHING, period=3)
@@ -370,6 +399,14 @@ def test_members_of_a_group_count_what_was_added(
     assert [event.is_scaled for event in trace.events] == [second[2:] == (200, 150)] * 2
     assert loaded.samples["weight"].tolist() == wanted["leader"]
     assert loaded.other_samples[1]["weight"].tolist() == wanted["member"]
+
+
+def test_a_tracepoint_leads_the_members_of_its_group() -> None:
+    data = PerfData()
+    data.event("#switch", TRACEPOINT, 7, sample_type=EVERYTHING + "|READ", read_format="ID|GROUP", period=1)
+    data.event("faults", *EVENTS["faults"], sample_type=EVERYTHING + "|READ", read_format="ID|GROUP", period=1)
+    data.sample(PID, PID, START, LIB, read=(2, 1, data.events[0].ids[0], 5, data.events[1].ids[0]))
+    assert [(event.name, event.leader) for event in read(data).events] == [("#switch", -1), ("faults", 0)]
 
 
 def test_other_events_with_addresses_are_markers_too() -> None:

@@ -44,6 +44,9 @@ OF_MEMORY = "(no~unwind~information:~memory~without~a~file)"
         ("perf record -z3 --threads ./a", {"-k": "mono"}, "perf record -z3 --threads -k mono ./a"),
         ("perf record -- -odd", {}, "perf record -- -odd"),
         ("perf record --switch-output=1G ./a", {}, "perf record --switch-output=1G ./a"),
+        ("perf trace record -o x -- ./a", {"-g": None}, "perf trace record -o x -g ./a"),
+        ("perf lock record ./a", {"-e": "cpu-clock"}, "perf record -e cpu-clock ./a"),
+        ("perf stat record -a ./a", {}, "perf record -a ./a"),
     ],
 )  # fmt: skip
 def test_a_command_with_other_options(recorded: str, options: dict[str, str | None], wanted: str) -> None:
@@ -204,6 +207,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["the recording has no call stacks: record with --call-graph dwarf,16384",
          "  stacks tell from where functions are called: "
          "perf record -o x.data --call-graph dwarf,16384 ./app"],
+    ),
+    "a tracepoint of the kernel without stacks": (
+        {"stacks": {"__schedule@[kernel.kallsyms]#Kernel": 9}, "call_graph": "none",
+         "command": "perf sched record -- ./app"},
+        ["the recording has no call stacks: record with --call-graph dwarf,16384",
+         "  stacks tell from where functions are called: perf sched record --call-graph dwarf,16384 ./app"],
     ),
     "a runtime without names of its functions": (
         {"stacks": {f"v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5}, "command": "perf record -g node a.js"},

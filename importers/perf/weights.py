@@ -29,8 +29,9 @@ KINDS: dict[int, EventKind] = {
     AttrType.HW_CACHE: "cache", AttrType.RAW: "raw", AttrType.BREAKPOINT: "breakpoint",
 }  # fmt: skip
 TIMES = (ReadFormat.TOTAL_TIME_ENABLED, ReadFormat.TOTAL_TIME_RUNNING)
-# The order of the events of a trace: a clock's samples say where time goes.
-FIRST, LAST = ("clock",), ("off-cpu",)
+# The order of the kinds of events in a trace, others in their middle: a clock's samples say where time goes, those of a
+# tracepoint where a few lines of the kernel are called.
+FIRST, LAST = ("clock",), ("tracepoint", "off-cpu")
 
 
 # ---------------------------------------------------------------- the events of a trace
@@ -53,13 +54,14 @@ class Counted:
 
 
 class _Found(NamedTuple):
-    """An event with samples. event_index, weight: as in Counted; is_member: its samples are those of its group's
-    leader."""
+    """An event with samples. event_index, weight: as in Counted; n_samples: how many it has; leader: of its group,
+    whose samples it has, where it does not lead it."""
 
     event: Event
     event_index: int
+    n_samples: int
     weight: Array | None = None
-    is_member: bool = False
+    leader: Event | None = None
 
 
 def count_events(recordings: Sequence[tuple[str, Recording]], trace: TraceBuilder) -> list[list[Counted]]:
@@ -67,21 +69,35 @@ def count_events(recordings: Sequence[tuple[str, Recording]], trace: TraceBuilde
     samples count. recordings: each with its name, for the report."""
     all_found = [list(_found(recording, where, trace.report)) for where, recording in recordings]
     rows = {event.key: row for row, event in enumerate(trace.events)}
-    in_order = sorted((one for found in all_found for one in found), key=_order)
-    for one in in_order:
+    for one in _in_order([one for found in all_found for one in found]):
         if one.event.key not in rows:
             rows[one.event.key] = len(rows)
             trace.events.append(one.event)
     for found in all_found:
-        leaders = {one.event_index: rows[one.event.key] for one in found if not one.is_member}
-        for one in (one for one in found if one.is_member):
+        leaders = {one.event_index: rows[one.event.key] for one in found if one.leader is None}
+        for one in (one for one in found if one.leader is not None):
             row = rows[one.event.key]
             trace.events[row] = trace.events[row]._replace(leader=leaders[one.event_index])
     return [[Counted(rows[one.event.key], one.event_index, one.weight) for one in found] for found in all_found]
 
 
-def _order(found: _Found) -> int:
-    return 0 if found.event.kind in FIRST else 2 if found.event.kind in LAST else 1
+def _in_order(found: Sequence[_Found]) -> list[_Found]:
+    """Sorts events by their kinds, and puts the first tracepoint that many samples are of before the others: of
+    `-e 'syscalls:*'` the file's first one may occur once. Half of the most are many, so that of a system call that is
+    entered and left as often the same one is first in each run."""
+    kinds = (*FIRST, "", *LAST)
+    n_samples: dict[tuple[str, str, str], int] = {}
+    for one in found:
+        if one.event.kind == "tracepoint":
+            n_samples[one.event.key] = n_samples.get(one.event.key, 0) + one.n_samples
+    most = max(n_samples.values(), default=0)
+    first = next((key for key, n in n_samples.items() if 2 * n >= most), None)
+
+    def order(one: _Found) -> tuple[int, bool]:
+        kind = one.event.kind if one.leader is None or one.event.kind in FIRST else one.leader.kind
+        return kinds.index(kind if kind in kinds else ""), one.event.key != first
+
+    return sorted(found, key=order)
 
 
 def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]:
@@ -93,17 +109,18 @@ def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]
             continue
         amounts = _group_amounts(recording, event)
         own = amounts.pop(event.index, None)
-        yield _Found(_event_of(recording, event, own), event.index, None if own is None else own.weight)
+        leader = _event_of(recording, event, own)
+        yield _Found(leader, event.index, count, None if own is None else own.weight)
         for index, amount in amounts.items():
             member = events[index]
             if not amount.ran:
                 report.note("event_never_ran", where=f"{where} {member.name}", detail=member.name)
             elif not counts[index]:
-                yield _Found(_event_of(recording, member, amount), event.index, amount.weight, is_member=True)
+                yield _Found(_event_of(recording, member, amount), event.index, count, amount.weight, leader)
         latency = latency_of(recording, event)
         if latency is not None:
             name = f"{unique_name(event, events)} latency"
-            yield _Found(Event(name, "cycles", kind="memory"), event.index, latency, is_member=True)
+            yield _Found(Event(name, "cycles", kind="memory"), event.index, count, latency, leader)
 
 
 def _event_of(recording: Recording, event: RecordedEvent, amount: _Amount | None) -> Event:

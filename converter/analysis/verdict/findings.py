@@ -463,13 +463,13 @@ def _dump_size(command: Command | None) -> int:
 
 def _has_none(case: Case) -> bool:
     return case.trace.attributes.get("call_graph") == "none" or (
-        case.facts.flat == case.facts.user and case.trace.attributes.get("call_graph") is None
+        0 < case.facts.user == case.facts.flat and case.trace.attributes.get("call_graph") is None
     )
 
 
 def _no_stacks(case: Case) -> Finding | None:
-    """A recording without -g tells where time was spent, not from where."""
-    if not case.is_perf or not case.facts.user or not _has_none(case):
+    """A recording without -g tells where time was spent, not from where; of a tracepoint not even that."""
+    if not case.is_perf or not case.facts.samples or not _has_none(case):
         return None
     found, named = _runtime(case), _naming(case)
     if found is not None and named is not None:

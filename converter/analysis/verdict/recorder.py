@@ -17,22 +17,25 @@ _TAKING_LONG = re.compile(
 _SHORT = {"--freq": "-F", "--clockid": "-k", "--mmap-pages": "-m", "--event": "-e", "--output": "-o"}
 CALL_GRAPH, DWARF, DWARF_MOST = "--call-graph", "dwarf,16384", 65528
 READER = " | traceferry - -o out.html"
+# Commands of perf that record what they are for, and hand the options of perf record on to it.
+_TOOLS = ("c2c", "kmem", "kvm", "lock", "mem", "sched", "timechart", "trace")
 
 
 @dataclass(frozen=True)
 class Command:
     """A `perf record`. options: (name, value), None for those that take none; program: what it runs; is_piped: whether
-    it wrote into a pipe, which wants a reader."""
+    it wrote into a pipe, which wants a reader; tool: of `perf sched record`, which chooses the events, "sched"."""
 
     options: tuple[tuple[str, str | None], ...]
     program: tuple[str, ...]
     is_piped: bool = False
+    tool: str = ""
 
     @property
     def text(self) -> str:
         """The command, as a shell takes it."""
         words = [word for name, value in self.options for word in _words(name, value)]
-        text = shlex.join(["perf", "record", *words, *_separated(self.program)])
+        text = shlex.join(["perf", *([self.tool] if self.tool else []), "record", *words, *_separated(self.program)])
         return text + READER if self.is_piped else text
 
     def value(self, name: str) -> str | None:
@@ -43,7 +46,8 @@ class Command:
         return any(option == name for option, _ in self.options)
 
     def with_options(self, wanted: Mapping[str, str | None]) -> Command:
-        """Returns the command with these options, each in the place of what it replaces, or behind the others."""
+        """Returns the command with these options, each in the place of what it replaces, or behind the others; with
+        other events it is that of perf record."""
         kept: list[tuple[str, str | None]] = []
         left = dict(wanted)
         for option in self.options:
@@ -52,7 +56,7 @@ class Command:
                 kept.append(option)
             elif replaced in left:
                 kept.append((replaced, left.pop(replaced)))
-        return replace(self, options=(*kept, *left.items()))
+        return replace(self, options=(*kept, *left.items()), tool="" if "-e" in wanted else self.tool)
 
     def without(self, *names: str) -> Command:
         return replace(self, options=tuple(option for option in self.options if option[0] not in names))
@@ -92,7 +96,8 @@ def command_of(text: str) -> Command | None:
         read, n_more = _option(rest[at], rest[at + 1 : at + 2])
         options += read
         at += 1 + n_more
-    return Command(tuple(options), tuple(rest[at + 1 :] if rest[at : at + 1] == ["--"] else rest[at:]))
+    program = tuple(rest[at + 1 :] if rest[at : at + 1] == ["--"] else rest[at:])
+    return Command(tuple(options), program, tool=words[1] if words[1] in _TOOLS else "")
 
 
 def _option(word: str, following: Sequence[str]) -> tuple[list[tuple[str, str | None]], int]:
