@@ -45,14 +45,29 @@ OF_MEMORY = "(no~unwind~information:~memory~without~a~file)"
         ("perf record -- -odd", {}, "perf record -- -odd"),
         ("perf record --switch-output=1G ./a", {}, "perf record --switch-output=1G ./a"),
         ("perf trace record -o x -- ./a", {"-g": None}, "perf trace record -o x -g ./a"),
-        ("perf lock record ./a", {"-e": "cpu-clock"}, "perf record -e cpu-clock ./a"),
-        ("perf stat record -a ./a", {}, "perf record -a ./a"),
+        ("perf mem record -t load -a ./a", {"-m": "4M"}, "perf mem record -t load -a -m 4M ./a"),
+        ("perf stat record -I 100 -A --cpu=0 -e cycles -r 3 ./a", {"-g": None}, "perf record -C 0 -e cycles -g ./a"),
+        ("perf timechart record -T sleep 1", {}, "perf record sleep 1"),
     ],
 )  # fmt: skip
 def test_a_command_with_other_options(recorded: str, options: dict[str, str | None], wanted: str) -> None:
     command = command_of(recorded)
     assert command is not None
     assert command.with_options(options).text == wanted
+
+
+@pytest.mark.parametrize(
+    ("recorded", "wanted"),
+    [
+        ("perf lock record -g ./a", "perf record -g ./a"),
+        ("perf mem record -t load -a -o x ./a", "perf record -a -o x ./a"),
+        ("perf record -t 7 -z", "perf record -t 7 -z"),
+    ],
+)
+def test_a_command_with_events_that_are_chosen(recorded: str, wanted: str) -> None:
+    command = command_of(recorded)
+    assert command is not None
+    assert command.plain.text == wanted
 
 
 @pytest.mark.parametrize("text", ["", "perf", "perf stat ./a", "simpleperf -p 7", "perf record 'open", "record -g"])

@@ -147,10 +147,13 @@ def _no_samples(case: Case) -> Finding | None:
         return nothing if _is_empty(case) else None
     advice = []
     # A number of events between samples says nothing of other events.
-    command = case.command.without("-c") if case.command is not None else None
+    command = case.command.plain.without("-c") if case.command is not None else None
     # perf takes a clock by itself where the processor counts nothing.
     event = (command.value("-e") if command is not None else None) or case.trace.attributes.get("events", "")
-    if command is not None and not event.startswith(("cpu-clock", "task-clock")):
+    if command is not None and command.is_count:
+        text = "samples tell which functions the counts are of"
+        advice.append(Advice("no_samples", text, command.with_options({"-g": None}).text))
+    elif command is not None and not event.startswith(("cpu-clock", "task-clock")):
         text = "the processor's clock counts on every machine, also on virtual ones"
         advice.append(Advice("no_samples", text, command.with_options({"-e": "cpu-clock"}).text))
     elif command is not None and command.value("-F") is None:

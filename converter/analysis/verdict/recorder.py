@@ -14,22 +14,39 @@ _TAKING_LONG = re.compile(
     "--(?:count|cpu|delay|event|filter|freq|cgroup|branch-filter|clockid|mmap-pages|output|pid|realtime|tid|uid|call-graph"
     "|proc-map-timeout|affinity|max-size|num-thread-synthesize|control|switch-max-files|vmlinux|clang-path|clang-opt|synth)"
 )
-_SHORT = {"--freq": "-F", "--clockid": "-k", "--mmap-pages": "-m", "--event": "-e", "--output": "-o"}
+_SHORT = {"--freq": "-F", "--clockid": "-k", "--mmap-pages": "-m", "--event": "-e", "--output": "-o",
+          "--cpu": "-C", "--pid": "-p", "--tid": "-t", "--all-cpus": "-a", "--no-inherit": "-i", "--cgroup": "-G",
+          "--delay": "-D", "--count": "-c"}  # fmt: skip
 CALL_GRAPH, DWARF, DWARF_MOST = "--call-graph", "dwarf,16384", 65528
 READER = " | traceferry - -o out.html"
 # Commands of perf that record what they are for, and hand the options of perf record on to it.
-_TOOLS = ("c2c", "kmem", "kvm", "lock", "mem", "sched", "timechart", "trace")
+_TOOLS = ("c2c", "kmem", "kvm", "lock", "mem", "sched", "trace")
+# Of commands with options of their own, those that mean the same to perf record (perf-stat(1), perf-mem(1), ...).
+_SHARED = {
+    "stat": "-a -C -D -e -G -i -o -p -t",
+    "c2c": "-a -C -c -F -g --call-graph -m -o -p",
+    "mem": "-a -C -c -F -g --call-graph -m -o -p",
+    "timechart": "-g -p",
+}
+# The options of perf stat that take a word, where they are not those of perf record.
+_TAKING_OF_STAT = frozenset("CDeGIMoprtxb")
+_TAKING_LONG_OF_STAT = re.compile(
+    "--(?:cpu|delay|event|cgroup|interval-print|interval-count|metrics|output|pid|repeat|tid|field-separator|control"
+    "|cputype|filter|for-each-cgroup|log-fd|pre|post|td-level|timeout|bpf-prog)"
+)
 
 
 @dataclass(frozen=True)
 class Command:
     """A `perf record`. options: (name, value), None for those that take none; program: what it runs; is_piped: whether
-    it wrote into a pipe, which wants a reader; tool: of `perf sched record`, which chooses the events, "sched"."""
+    it wrote into a pipe, which wants a reader; tool: of `perf sched record`, which chooses the events, "sched";
+    is_count: it was a perf stat, of which options that perf record has are here."""
 
     options: tuple[tuple[str, str | None], ...]
     program: tuple[str, ...]
     is_piped: bool = False
     tool: str = ""
+    is_count: bool = False
 
     @property
     def text(self) -> str:
@@ -46,8 +63,7 @@ class Command:
         return any(option == name for option, _ in self.options)
 
     def with_options(self, wanted: Mapping[str, str | None]) -> Command:
-        """Returns the command with these options, each in the place of what it replaces, or behind the others; with
-        other events it is that of perf record."""
+        """Returns the command with these options, each in the place of what it replaces, or behind the others."""
         kept: list[tuple[str, str | None]] = []
         left = dict(wanted)
         for option in self.options:
@@ -56,7 +72,12 @@ class Command:
                 kept.append(option)
             elif replaced in left:
                 kept.append((replaced, left.pop(replaced)))
-        return replace(self, options=(*kept, *left.items()), tool="" if "-e" in wanted else self.tool)
+        return replace(self, options=(*kept, *left.items()))
+
+    @property
+    def plain(self) -> Command:
+        """The command that records samples of events that are chosen."""
+        return replace(self, options=_shared(self.tool, self.options), tool="")
 
     def without(self, *names: str) -> Command:
         return replace(self, options=tuple(option for option in self.options if option[0] not in names))
@@ -89,28 +110,40 @@ def command_of(text: str) -> Command | None:
         return None
     if len(words) < 2 or not PurePath(words[0]).name.startswith("perf") or "record" not in words[1:3]:
         return None
-    rest = words[words.index("record") + 1 :]
+    rest, tool = words[words.index("record") + 1 :], words[1]
+    taking = (_TAKING_OF_STAT, _TAKING_LONG_OF_STAT) if tool == "stat" else (_TAKING, _TAKING_LONG)
     options: list[tuple[str, str | None]] = []
     at = 0
     while at < len(rest) and rest[at].startswith("-") and rest[at] not in ("-", "--"):
-        read, n_more = _option(rest[at], rest[at + 1 : at + 2])
+        read, n_more = _option(rest[at], rest[at + 1 : at + 2], *taking)
         options += read
         at += 1 + n_more
     program = tuple(rest[at + 1 :] if rest[at : at + 1] == ["--"] else rest[at:])
-    return Command(tuple(options), program, tool=words[1] if words[1] in _TOOLS else "")
+    if tool in _TOOLS:
+        return Command(tuple(options), program, tool=tool)
+    return Command(_shared(tool, options), program, is_count=tool == "stat")
 
 
-def _option(word: str, following: Sequence[str]) -> tuple[list[tuple[str, str | None]], int]:
-    """Returns what a word gives, and how many of the following ones belong to it."""
+def _shared(tool: str, options: Sequence[tuple[str, str | None]]) -> tuple[tuple[str, str | None], ...]:
+    """Returns what perf record understands of the options of a command."""
+    shared = _SHARED[tool].split() if tool in _SHARED else None
+    return tuple(option for option in options if shared is None or option[0] in shared)
+
+
+def _option(
+    word: str, following: Sequence[str], taking: frozenset[str], taking_long: re.Pattern[str]
+) -> tuple[list[tuple[str, str | None]], int]:
+    """Returns what a word gives, and how many of the following ones belong to it. taking, taking_long: the options that
+    take a word."""
     if word.startswith("--"):
         name, equals, value = word.partition("=")
         short = _SHORT.get(name, name)
         if equals:
             return [(short, value)], 0
-        return ([(short, following[0])], 1) if _TAKING_LONG.fullmatch(name) and following else ([(short, None)], 0)
+        return ([(short, following[0])], 1) if taking_long.fullmatch(name) and following else ([(short, None)], 0)
     found: list[tuple[str, str | None]] = []
     for nth, letter in enumerate(word[1:], start=2):
-        if letter in _TAKING:
+        if letter in taking:
             value = word[nth:]
             return ([*found, (f"-{letter}", value)], 0) if value else ([*found, (f"-{letter}", "".join(following))], 1)
         if letter in "zIS" and word[nth:]:
