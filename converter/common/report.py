@@ -157,7 +157,9 @@ KINDS: dict[str, Kind] = {
         "record branches where the processor can: perf record -b", of_output=True),
     "profile_without_lines": Kind("info", "code without lines is not in the profile for compilers (bytes)",
         "compile with -g (clang: -gmlt -fdebug-info-for-profiling), and give the file with --symbols", of_output=True),
-    "records_not_read": Kind("loss", "parts of the recording are not read", "perf script, perf report and perf stat report read them"),
+    "records_not_read": Kind(
+        "loss", "parts of the recording are not read", "perf script, perf report and perf stat report read them"
+    ),
     "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
     "event_never_ran": Kind("info", "a counter of a group never ran: the processor had no place for it, or the machine "
         "does not count it; it has no weight",
