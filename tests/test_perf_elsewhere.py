@@ -1,9 +1,13 @@
 """Names that are in files of others: code that CoreCLR compiled ahead, and guests; files that are gone."""
 
 import os
+import platform
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from builders.dwarf import Dwarf, Symbol
 from builders.perf_data import PerfData
 from test_perf_map import CODE, LIB, LIB_SIZE, PID, START, USER, context_with, read, recorded, stack, stacks
 
@@ -205,3 +209,70 @@ def test_code_of_a_memory_file_has_advice_of_its_own() -> None:
     data = recorded().mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
     ((_, advice),) = issues(read(data.sample(PID, PID, START + 1, CODE)), "code_unrecorded")
     assert "--buildid-mmap" not in advice
+
+
+# ---------------------------------------------------------------- another file at a path
+
+HOUR = 3600
+# device and inode of the mapping, device of the file here, seconds from the recording to the file's change, options;
+# whether the program had another file
+SEEN = {
+    "the same file": ((8, 1), 7, (8, 1), -HOUR, {}, False),
+    "another file of the disk": ((8, 1), 9, (8, 1), -HOUR, {}, True),
+    "a file of a container": ((0, 46), 7, (8, 1), -HOUR, {}, True),
+    "replaced after the recording": ((8, 1), 9, (8, 1), HOUR, {}, False),
+    "another disk, which may have another number now": ((8, 17), 9, (8, 1), -HOUR, {}, False),
+    "btrfs, of which stat tells another device": ((0, 31), 7, (0, 33), -HOUR, {}, False),
+    "no inode": ((0, 0), 0, (8, 1), -HOUR, {}, False),
+    "a copy of the recorded files": ((8, 1), 9, (8, 1), -HOUR, {"sysroots": ["/copy"]}, False),
+}
+BUILDS = {
+    "of the file here, which perf read": ("12" * 20, {}, True),
+    "of the container's": ("34" * 20, {}, False),
+    "of the mapping": (None, {"build_id": b"\x12" * 20}, False),
+}
+
+
+def another_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, here: tuple[int, int] = (8, 1), changed: int = -HOUR
+) -> tuple[PerfData, str]:
+    """Returns a recording of this machine, and a library's path, whose file has the inode 7."""
+    library, now, real = folder / "libx.so", int(time.time()), os.stat
+    library.write_bytes(Dwarf().elf([Symbol("f", 0, 16)]))
+    monkeypatch.setattr(recorded_files, "build_id_of", lambda data: "12" * 20)
+
+    def stat(path: os.PathLike[str] | str, **options: Any) -> os.stat_result:
+        found = real(path, **options)
+        times = (now + changed,) * 3
+        ours = os.stat_result((found.st_mode, 7, os.makedev(*here), 1, 0, 0, found.st_size, *times))
+        return ours if path == str(library) else found
+
+    monkeypatch.setattr(recorded_files.os, "stat", stat)
+    data = recorded().feature(HOSTNAME=platform.node(), OSRELEASE=platform.release())
+    return data.feature(CLOCK_DATA=(1, now * 10**9, START)), str(library)
+
+
+def others(data: PerfData, library: str, options: dict[str, Any], **mapping: Any) -> list[str]:
+    data.mmap2(PID, PID, LIB, LIB_SIZE, 0, library, ts=0, **mapping)
+    data.sample(PID, PID, START, LIB).sample(PID, PID, START + 1, LIB + 8)
+    return [detail for detail, _ in issues(read(data, context=ImportContext(**options)), "file_is_another")]
+
+
+@pytest.mark.parametrize(("device", "inode", "here", "changed", "options", "is_another"), SEEN.values(), ids=SEEN)
+def test_a_program_that_had_another_file_at_its_path(
+    device: tuple[int, int], inode: int, here: tuple[int, int], changed: int, options: dict[str, list[str]],
+    is_another: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    data, library = another_file(tmp_path, monkeypatch, here, changed)
+    found = others(data, library, options, device=device, inode=inode)
+    assert found == ([library] if is_another else [])
+
+
+@pytest.mark.parametrize(("listed", "mapping", "is_another"), BUILDS.values(), ids=BUILDS)
+def test_perf_takes_build_ids_of_what_is_at_the_path_for_perf(
+    listed: str | None, mapping: dict[str, bytes], is_another: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, library = another_file(tmp_path, monkeypatch)
+    if listed is not None:
+        data.feature(BUILD_ID=[(PID, bytes.fromhex(listed), library)])
+    assert others(data, library, {}, inode=9, **mapping) == ([library] if is_another else [])

@@ -155,6 +155,23 @@ class RecordedFiles:
         self._report.note("files_unverified", where=path, detail=path)
         return source
 
+    def is_another(self, path: str, build_id: str, device: tuple[int, int], inode: int) -> bool:
+        """Whether another file was mapped than the one at this path, which was there already when the recording was
+        written to last, and has the recorded build id, or none is recorded: programs in containers, in mount namespaces
+        or below another root have files of their own. device: its major and minor number. False where that cannot be
+        told: of another machine, and of file systems without a block device, as btrfs and overlayfs, of which stat(2)
+        has other numbers than the kernel records."""
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return False
+        here = os.major(status.st_dev), os.minor(status.st_dev)
+        is_old = self._unchanged_since is not None and status.st_ctime <= self._unchanged_since
+        if not is_old or not inode or not here[0]:
+            return False
+        is_another = not device[0] or (device == here and inode != status.st_ino)
+        return is_another and self._at(path, build_id)[0] is not None
+
     def why_unnamed(self, path: str) -> tuple[str, str]:
         """Returns (why nothing names the file at this path, of which no build id is recorded; what the user can do),
         "" where nothing special is known of it."""

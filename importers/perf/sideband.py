@@ -225,7 +225,7 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
     """Adds a record. numbers: those that its body begins with; text: what follows them; ts: of its sample_id."""
     match kind:
         case RecordType.MMAP | RecordType.MMAP2:
-            is_exec, build_id = not misc & MISC_MMAP_DATA, ""
+            is_exec, build_id, file = not misc & MISC_MMAP_DATA, "", b""
             pid, _, start, length, pgoff, *more = numbers
             if kind == RecordType.MMAP2:
                 inode, prot, _ = more
@@ -233,8 +233,10 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
                 is_exec = bool(prot & PROT_EXEC) or (is_exec and misc & MISC_CPUMODE_MASK in KERNEL_CPUMODES)
                 if misc & MISC_MMAP_BUILD_ID:
                     build_id = inode[4 : 4 + min(inode[0], BUILD_ID_SIZE)].hex()
+                else:
+                    file = inode[:16]
             order = len(recording.maps)
-            recording.maps.append(Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order))
+            recording.maps.append(Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order, file))
         case RecordType.COMM:
             pid, tid = numbers
             recording.tasks.append(Comm(ts, pid, tid, text, bool(misc & MISC_COMM_EXEC)))
