@@ -214,17 +214,16 @@ def test_code_of_a_memory_file_has_advice_of_its_own() -> None:
 # ---------------------------------------------------------------- another file at a path
 
 HOUR = 3600
-# device and inode of the mapping, device of the file here, seconds from the recording to the file's change, options;
-# whether the program had another file
+# device and inode of the mapping, device of the file here, seconds from the recording to the file's change; whether the
+# program had another file
 SEEN = {
-    "the same file": ((8, 1), 7, (8, 1), -HOUR, {}, False),
-    "another file of the disk": ((8, 1), 9, (8, 1), -HOUR, {}, True),
-    "a file of a container": ((0, 46), 7, (8, 1), -HOUR, {}, True),
-    "replaced after the recording": ((8, 1), 9, (8, 1), HOUR, {}, False),
-    "another disk, which may have another number now": ((8, 17), 9, (8, 1), -HOUR, {}, False),
-    "btrfs, of which stat tells another device": ((0, 31), 7, (0, 33), -HOUR, {}, False),
-    "no inode": ((0, 0), 0, (8, 1), -HOUR, {}, False),
-    "a copy of the recorded files": ((8, 1), 9, (8, 1), -HOUR, {"sysroots": ["/copy"]}, False),
+    "the same file": ((8, 1), 7, (8, 1), -HOUR, False),
+    "another file of the disk": ((8, 1), 9, (8, 1), -HOUR, True),
+    "a file of a container": ((0, 46), 7, (8, 1), -HOUR, True),
+    "replaced after the recording": ((8, 1), 9, (8, 1), HOUR, False),
+    "another disk, which may have another number now": ((8, 17), 9, (8, 1), -HOUR, False),
+    "btrfs, of which stat tells another device": ((0, 31), 7, (0, 33), -HOUR, False),
+    "no inode": ((0, 0), 0, (8, 1), -HOUR, False),
 }
 BUILDS = {
     "of the file here, which perf read": ("12" * 20, {}, True),
@@ -238,7 +237,7 @@ def another_file(
 ) -> tuple[PerfData, str]:
     """Returns a recording of this machine, and a library's path, whose file has the inode 7."""
     library, now, real = folder / "libx.so", int(time.time()), os.stat
-    library.write_bytes(Dwarf().elf([Symbol("f", 0, 16)]))
+    library.write_bytes(Dwarf().elf([Symbol("f", 0x1000, 16)]))
     monkeypatch.setattr(recorded_files, "build_id_of", lambda data: "12" * 20)
 
     def stat(path: os.PathLike[str] | str, **options: Any) -> os.stat_result:
@@ -252,19 +251,23 @@ def another_file(
     return data.feature(CLOCK_DATA=(1, now * 10**9, START)), str(library)
 
 
-def others(data: PerfData, library: str, options: dict[str, Any], **mapping: Any) -> list[str]:
-    data.mmap2(PID, PID, LIB, LIB_SIZE, 0, library, ts=0, **mapping)
-    data.sample(PID, PID, START, LIB).sample(PID, PID, START + 1, LIB + 8)
-    return [detail for detail, _ in issues(read(data, context=ImportContext(**options)), "file_is_another")]
+def trace_with(data: PerfData, library: str, context: ImportContext | None = None, **mapping: Any) -> Trace:
+    """Reads the recording with two samples in the library."""
+    data.mmap2(PID, PID, LIB, 0x1000, 0x1000, library, ts=0, **mapping)
+    return read(data.sample(PID, PID, START, LIB).sample(PID, PID, START + 1, LIB + 8), context=context)
 
 
-@pytest.mark.parametrize(("device", "inode", "here", "changed", "options", "is_another"), SEEN.values(), ids=SEEN)
+def others(trace: Trace) -> list[str]:
+    return [detail for detail, _ in issues(trace, "file_is_another")]
+
+
+@pytest.mark.parametrize(("device", "inode", "here", "changed", "is_another"), SEEN.values(), ids=SEEN)
 def test_a_program_that_had_another_file_at_its_path(
-    device: tuple[int, int], inode: int, here: tuple[int, int], changed: int, options: dict[str, list[str]],
-    is_another: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    device: tuple[int, int], inode: int, here: tuple[int, int], changed: int, is_another: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     data, library = another_file(tmp_path, monkeypatch, here, changed)
-    found = others(data, library, options, device=device, inode=inode)
+    found = others(trace_with(data, library, device=device, inode=inode))
     assert found == ([library] if is_another else [])
 
 
@@ -275,4 +278,31 @@ def test_perf_takes_build_ids_of_what_is_at_the_path_for_perf(
     data, library = another_file(tmp_path, monkeypatch)
     if listed is not None:
         data.feature(BUILD_ID=[(PID, bytes.fromhex(listed), library)])
-    assert others(data, library, {}, inode=9, **mapping) == ([library] if is_another else [])
+    assert others(trace_with(data, library, inode=9, **mapping)) == ([library] if is_another else [])
+
+
+@pytest.mark.parametrize("place", ["sysroot", "symbols"])
+def test_the_file_that_the_program_had_can_be_given(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though perf recorded the build id of the other one."""
+    data, library = another_file(tmp_path, monkeypatch)
+    data.feature(BUILD_ID=[(PID, b"\x12" * 20, library)])
+    copy = tmp_path / "copy" / library.lstrip("/")
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(Dwarf().elf([Symbol("g", 0x1000, 16)]))
+    given = ImportContext(sysroots=[str(tmp_path / "copy")]) if place == "sysroot" else context_with(copy)
+    trace = trace_with(data, library, given, inode=9)
+    assert stacks(trace) == ["g", "g"]
+    assert not others(trace)
+
+
+def test_functions_of_the_file_that_is_there_are_shown_with_a_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be the same build, as below another root of the same distribution."""
+    data, library = another_file(tmp_path, monkeypatch)
+    trace = trace_with(data, library, inode=9)
+    assert stacks(trace) == ["f", "f"]
+    assert others(trace) == [library]
+    assert not issues(trace, "files_unverified")

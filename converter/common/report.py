@@ -246,7 +246,7 @@ KINDS: dict[str, Kind] = {
         "copy the guest's /proc/kallsyms, read as root there, to guest.kallsyms beside the recording"),
     "file_is_another": Kind("loss",
         "functions may have the names of another file: what is at a path here is not what the program had there",
-        "containers have files of their own, and builds replace files: perf record --buildid-mmap tells them apart"),
+        "give what it had: --sysroot DIR, or --symbols FILE; or record with --buildid-mmap, which tells files apart"),
     "build_id_differs": Kind("info",
         "a library on this machine is not the recorded build: its functions are shown by address"),
     "counter_unknown": Kind("loss", "values of counters that the recording does not describe were left out",

@@ -57,7 +57,8 @@ IS_AN_IMAGE = (
 class Recorded(NamedTuple):
     """A library as an input names it. path: on the recorded machine, or its name alone; build_id: in hex, "" is
     unknown; category: of its code, "" is by its path; begin, length: the bytes of the file that were mapped, 0 is
-    unknown; is_jitted_object: whether a tool made the file of a JIT compiler's code."""
+    unknown; is_jitted_object: whether a tool made the file of a JIT compiler's code; is_another: whether it is another
+    file than the one at the path here."""
 
     path: str
     build_id: str = ""
@@ -65,6 +66,7 @@ class Recorded(NamedTuple):
     begin: int = 0
     length: int = 0
     is_jitted_object: bool = False
+    is_another: bool = False
 
 
 class RecordedFiles:
@@ -152,7 +154,7 @@ class RecordedFiles:
         source = self._opened(path)
         if source is None or not covers_code(source.data, recorded.begin, recorded.begin + recorded.length):
             return None
-        self._report.note("files_unverified", where=path, detail=path)
+        self._report.note("file_is_another" if recorded.is_another else "files_unverified", where=path, detail=path)
         return source
 
     def is_another(self, path: str, build_id: str, device: tuple[int, int], inode: int) -> bool:

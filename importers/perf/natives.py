@@ -93,7 +93,7 @@ class Natives(Libraries):
         self._maps = recording.maps
         self._features = recording.features
         self._n_nameless_in_kernel = 0
-        self._compared: set[tuple[str, bytes]] = set()
+        self._compared: dict[tuple[str, bytes], bool] = {}
         answers = beside.answers if beside is not None else MACHINE
         self._is_this_machine, self._is_this_system = answers.ask(
             "this machine", trace.report, partial(_is_this_system, self._features), unpacked=two_of(bool)
@@ -115,22 +115,23 @@ class Natives(Libraries):
         build_id = mapped.build_id or self._features.build_ids.get(listed, "") or self._vdso_build_id(mapped)
         category = KERNEL_CODE if mapped.pid == -1 else ""
         is_jitted = JITTED_OBJECT.fullmatch(os.path.basename(path)) is not None
-        library = self.library(Recorded(path, build_id, category, mapped.pgoff, mapped.length, is_jitted))
-        if mapped.file and not mapped.build_id and mapped.pid != -1 and os.path.isabs(path):
-            self._note_another(path, mapped.file, library)
-        return library
+        is_another = mapped.pid != -1 and not mapped.build_id and self._is_another(path, build_id, mapped.file)
+        # perf took the build id of the file that is at the path for perf itself.
+        of_program = "" if is_another else build_id
+        return self.library(Recorded(path, of_program, category, mapped.pgoff, mapped.length, is_jitted, is_another))
 
-    def _note_another(self, path: str, file: bytes, library: Library) -> None:
-        """Reports a library of which another file is at its path than the program had: perf takes build ids of what is
-        there for perf itself."""
-        if (path, file) in self._compared or (self._sysroots and not library.build_id):
-            return
-        self._compared.add((path, file))
-        major, minor, inode = struct.unpack("=IIQ", file)
-        is_another = partial(self._files.is_another, path, library.build_id, (major, minor), inode)
-        key = f"another file {path} {file.hex()}"
-        if self._answers.ask(key, self._trace.report, is_another, unpacked=partial(checked, kind=bool)):
-            self._trace.report.note("file_is_another", where=path, detail=path)
+    def _is_another(self, path: str, build_id: str, file: bytes) -> bool:
+        """Whether the program had another file at a path than is there here. file: of the mapping."""
+        if not file or not os.path.isabs(path):
+            return False
+        if (path, file) not in self._compared:
+            major, minor, inode = struct.unpack("=IIQ", file)
+            find = partial(self._files.is_another, path, build_id, (major, minor), inode)
+            key = f"another file {path} {file.hex()}"
+            self._compared[path, file] = self._answers.ask(
+                key, self._trace.report, find, unpacked=partial(checked, kind=bool)
+            )
+        return self._compared[path, file]
 
     def note_problems(self) -> None:
         super().note_problems()
