@@ -332,12 +332,12 @@ def test_firefox_tracing_profile() -> None:
 
 def test_firefox_daemon_ends(tmp_path: Path) -> None:
     """Also after a failed load."""
-    broken = tmp_path / "broken.json"
+    profile, broken = example_profile("tracing-ms.json"), tmp_path / "broken.json"
     broken.write_text("{")
     failed = firefox.ProfilerCli(broken)
     with pytest.raises(firefox.ProfilerCliError, match="Profile load failed"):
         failed.__enter__()
-    with firefox.ProfilerCli(example_profile("tracing-ms.json")) as cli:
+    with firefox.ProfilerCli(profile) as cli:
         directory = cli._directory
     cli.close()
     for daemon in (failed._daemon, cli._daemon):
