@@ -1,4 +1,4 @@
-"""Names that are in files of others: code that CoreCLR compiled ahead, and guests; files that are gone."""
+"""Names that are in files of others: code that CoreCLR compiled ahead, and guests; files that are gone, or others."""
 
 import os
 import platform

@@ -47,6 +47,7 @@ OF_MEMORY = "(no~unwind~information:~memory~without~a~file)"
         ("perf trace record -o x -- ./a", {"-g": None}, "perf trace record -o x -g ./a"),
         ("perf mem record -t load -a ./a", {"-m": "4M"}, "perf mem record -t load -a -m 4M ./a"),
         ("perf stat record -I 100 -A --cpu=0 -e cycles -r 3 ./a", {"-g": None}, "perf record -C 0 -e cycles -g ./a"),
+        ("perf c2c record -u ./a", {"-g": None}, "perf c2c record -u -g ./a"),
         ("perf timechart record -T sleep 1", {}, "perf record sleep 1"),
     ],
 )  # fmt: skip

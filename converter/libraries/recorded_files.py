@@ -149,7 +149,7 @@ class RecordedFiles:
             status = os.stat(path)
         except (OSError, ValueError):
             return None
-        if self._unchanged_since is None or max(status.st_mtime, status.st_ctime) > self._unchanged_since:
+        if not self._is_unchanged(status):
             return None
         source = self._opened(path)
         if source is None or not covers_code(source.data, recorded.begin, recorded.begin + recorded.length):
@@ -168,11 +168,14 @@ class RecordedFiles:
         except (OSError, ValueError):
             return False
         here = os.major(status.st_dev), os.minor(status.st_dev)
-        is_old = self._unchanged_since is not None and status.st_ctime <= self._unchanged_since
-        if not is_old or not inode or not here[0]:
+        if not self._is_unchanged(status) or not inode or not here[0]:
             return False
         is_another = not device[0] or (device == here and inode != status.st_ino)
         return is_another and self._at(path, build_id)[0] is not None
+
+    def _is_unchanged(self, status: os.stat_result) -> bool:
+        """Whether nobody has written to a file since the recording, which is of this machine and kernel."""
+        return self._unchanged_since is not None and max(status.st_mtime, status.st_ctime) <= self._unchanged_since
 
     def why_unnamed(self, path: str) -> tuple[str, str]:
         """Returns (why nothing names the file at this path, of which no build id is recorded; what the user can do),
@@ -192,7 +195,7 @@ class RecordedFiles:
                 return "its AppImage is no longer mounted, and no build id is recorded", IS_IN_APP_IMAGE
             advice = IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else IS_GONE
             return "no file is at its path now, and no build id is recorded", advice
-        if max(status.st_mtime, status.st_ctime) > self._unchanged_since:
+        if not self._is_unchanged(status):
             return "the file was changed after the recording, and no build id is recorded", IS_CHANGED
         if self._is_image(path):
             return "it is no ELF file: a runtime's image, of which that alone knows the functions", IS_AN_IMAGE

@@ -93,7 +93,8 @@ class Natives(Libraries):
         self._maps = recording.maps
         self._features = recording.features
         self._n_nameless_in_kernel = 0
-        self._compared: dict[tuple[str, bytes], bool] = {}
+        # By path and file of a mapping: whether another file is there here.
+        self._has_another: dict[tuple[str, bytes], bool] = {}
         answers = beside.answers if beside is not None else MACHINE
         self._is_this_machine, self._is_this_system = answers.ask(
             "this machine", trace.report, partial(_is_this_system, self._features), unpacked=two_of(bool)
@@ -124,14 +125,14 @@ class Natives(Libraries):
         """Whether the program had another file at a path than is there here. file: of the mapping."""
         if not file or not os.path.isabs(path):
             return False
-        if (path, file) not in self._compared:
+        if (path, file) not in self._has_another:
             major, minor, inode = struct.unpack("=IIQ", file)
             find = partial(self._files.is_another, path, build_id, (major, minor), inode)
             key = f"another file {path} {file.hex()}"
-            self._compared[path, file] = self._answers.ask(
+            self._has_another[path, file] = self._answers.ask(
                 key, self._trace.report, find, unpacked=partial(checked, kind=bool)
             )
-        return self._compared[path, file]
+        return self._has_another[path, file]
 
     def note_problems(self) -> None:
         super().note_problems()

@@ -28,8 +28,8 @@ _SHARED = {
     "mem": "-a -C -c -F -g --call-graph -m -o -p",
     "timechart": "-g -p",
 }
-# The options of perf stat that take a word, where they are not those of perf record.
-_TAKING_OF_STAT = frozenset("CDeGIMoprtxb")
+# The options that take a word, of commands of which they are not those of perf record: -u and -k of perf c2c take none.
+_TAKING_OF = {"stat": frozenset("CDeGIMoprtxb"), "c2c": frozenset("cCDeFGjlmMoprtw")}
 _TAKING_LONG_OF_STAT = re.compile(
     "--(?:cpu|delay|event|cgroup|interval-print|interval-count|metrics|output|pid|repeat|tid|field-separator|control"
     "|cputype|filter|for-each-cgroup|log-fd|pre|post|td-level|timeout|bpf-prog)"
@@ -111,7 +111,7 @@ def command_of(text: str) -> Command | None:
     if len(words) < 2 or not PurePath(words[0]).name.startswith("perf") or "record" not in words[1:3]:
         return None
     rest, tool = words[words.index("record") + 1 :], words[1]
-    taking = (_TAKING_OF_STAT, _TAKING_LONG_OF_STAT) if tool == "stat" else (_TAKING, _TAKING_LONG)
+    taking = _TAKING_OF.get(tool, _TAKING), _TAKING_LONG_OF_STAT if tool == "stat" else _TAKING_LONG
     options: list[tuple[str, str | None]] = []
     at = 0
     while at < len(rest) and rest[at].startswith("-") and rest[at] not in ("-", "--"):
