@@ -39,7 +39,7 @@ NAMED = {
     "converter/trace_processor/session.py": {"perfetto"},
     # The recorder's command has this name, too: advice tells what to type.
     "converter/analysis/verdict/findings.py": {"perf"},
-    "converter/analysis/verdict/recorder.py": {"perf"},
+    "converter/common/recorder.py": {"perf"},
     "converter/analysis/verdict/runtimes.py": {"perf"},
     "converter/apps/cli/__init__.py": {"firefox", "perf", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},

@@ -270,9 +270,11 @@ def test_counters() -> None:
     trace.process.counters = [Counter("heap", "bytes", "", values), Counter("none", "count", "", Table(COUNTER_VALUES))]
     (process,) = summarize(trace)["processes"]
     assert process["counters"] == [
-        {"name": "heap", "unit": "bytes", "values": 3, "first": 5.0, "last": 3.0, "min": -1.5, "max": 5.0},
-        {"name": "none", "unit": "count", "values": 0, "first": None, "last": None, "min": None, "max": None},
-    ]
+        {"name": "heap", "unit": "bytes", "values": 3, "first": 5.0, "last": 3.0, "min": -1.5, "max": 5.0,
+         "total": None},
+        {"name": "none", "unit": "count", "values": 0, "first": None, "last": None, "min": None, "max": None,
+         "total": None},
+    ]  # fmt: skip
 
 
 def covered() -> Built:

@@ -58,7 +58,10 @@ SHOWN: dict[str, Shown] = {
         has_scheduling(t) and (os.cpu_count() == 1 or "processors 0 of" in details(t, "processors_left_out"))
     ),
     "record -e raw_syscalls:*": lambda t: t.threads,
-    "stat record": lambda t: "perf stat record writes counts" in details(t, "no_samples"),
+    "stat record": lambda t: t.processes[0].counters,
+    "stat record -a -A -I 50 -e cpu-clock,context-switches": lambda t: any(
+        counter.name == "cpu-clock: CPU 0" for counter in t.processes[0].counters
+    ),
     "sched record": has_scheduling,
     "trace record": lambda t: t.threads,
     "lock record": lambda t: t.threads or details(t, "no_samples"),

@@ -13,8 +13,8 @@ from support import lawful, load_checked
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
-from traceferry.analysis.verdict.recorder import command_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
+from traceferry.common.recorder import command_of
 from traceferry.libraries.recorded_files import IS_AT_ITS_PATH
 from traceferry.model import COUNTER_VALUES, Clock, Counter, Event, Input, Process, Table, Trace, TraceBuilder
 from traceferry.model.categories import category_of_file

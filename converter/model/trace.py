@@ -178,13 +178,15 @@ class Thread(Sealed):
 
 @dataclass
 class Counter(Sealed):
-    """values: a table of COUNTER_VALUES; unit: "bytes", "count"...; color: one of the Firefox Profiler's names."""
+    """values: a table of COUNTER_VALUES; unit: "bytes", "count"...; color: one of the Firefox Profiler's names;
+    adds_up: each value is an amount since the one before, of which the first begins, and not what there is then."""
 
     name: str
     unit: str
     doc: str
     values: Table
     color: str = "blue"
+    adds_up: bool = False
 
     def seal(self) -> None:
         self.values.seal()

@@ -411,6 +411,32 @@ def counters(trace: Trace, processes: Sequence[Process], pids: dict[int, str]) -
 
 
 def _counter(trace: Trace, pid: str, counter: Counter, thread: int) -> dict[str, Any]:
+    ts, count = _amounts(counter) if counter.adds_up else _differences(trace, counter)
+    return {
+        "name": counter.name,
+        "category": "Other",
+        "description": counter.doc,
+        "pid": pid,
+        "mainThreadIndex": thread,
+        "samples": {"time": ((ts - trace.start_ts) / 1e6).tolist(), "count": count.tolist(), "length": len(ts)},
+        "display": {
+            "graphType": "line-rate" if counter.adds_up else "line-accumulated",
+            "unit": counter.unit,
+            "color": graph_color(counter.color),
+            "markerSchemaLocation": None,
+            "sortWeight": 0,
+            "label": counter.name,
+            "tooltipRows": _amount_rows(counter) if counter.adds_up else _value_rows(counter),
+        },
+    }
+
+
+def _amounts(counter: Counter) -> tuple[Array, Array]:
+    return counter.values["ts"], counter.values["value"].astype(np.float64)
+
+
+def _differences(trace: Trace, counter: Counter) -> tuple[Array, Array]:
+    """Returns when a counter changed, and by how much."""
     ts, value = counter.values["ts"], counter.values["value"]
     lead = np.maximum(ts[:1] - COUNTER_LEAD_NS, trace.start_ts)
     # A counter keeps its last value, but the graph ends at it.
@@ -418,28 +444,25 @@ def _counter(trace: Trace, pid: str, counter: Counter, thread: int) -> dict[str,
         np.concatenate((lead, ts, np.maximum(ts[-1:], trace.end_ts))),
         np.concatenate((np.zeros(len(lead)), value, value[-1:])),
     )
+    return ts, np.diff(value, prepend=0)
+
+
+def _value_rows(counter: Counter) -> list[dict[str, Any]]:
+    return [
+        _tooltip_row("accumulated", counter, counter.name),
+        _tooltip_row("count-range", counter, "range in what is shown"),
+    ]
+
+
+def _amount_rows(counter: Counter) -> list[dict[str, Any]]:
+    unit = f" ({counter.unit})" if counter.unit not in ("count", "bytes") else ""
+    return [
+        _tooltip_row("count", counter, f"{counter.name}{unit}, since the value before"),
+        _tooltip_row("committed-range-total", counter, "in what is shown"),
+        _tooltip_row("selection-total", counter, "in the selection") | {"requiresPreviewSelection": True},
+    ]
+
+
+def _tooltip_row(source: str, counter: Counter, label: str) -> dict[str, Any]:
     number = {"unit": "bytes" if counter.unit == "bytes" else "number"}
-    return {
-        "name": counter.name,
-        "category": "Other",
-        "description": counter.doc,
-        "pid": pid,
-        "mainThreadIndex": thread,
-        "samples": {
-            "time": ((ts - trace.start_ts) / 1e6).tolist(),
-            "count": np.diff(value, prepend=0).tolist(),
-            "length": len(ts),
-        },
-        "display": {
-            "graphType": "line-accumulated",
-            "unit": counter.unit,
-            "color": graph_color(counter.color),
-            "markerSchemaLocation": None,
-            "sortWeight": 0,
-            "label": counter.name,
-            "tooltipRows": [
-                {"type": "value", "source": "accumulated", "format": number, "label": counter.name},
-                {"type": "value", "source": "count-range", "format": number, "label": "range in what is shown"},
-            ],
-        },
-    }
+    return {"type": "value", "source": source, "format": number, "label": label}

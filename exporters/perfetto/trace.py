@@ -137,10 +137,14 @@ class _Writer:
     def _counter(self, counter: Counter, parent: int) -> int:
         unit, divisor = COUNTER_UNITS.get(counter.unit, (pb.CounterDescriptor(unit_name=counter.unit), 1.0))
         track = self.packets.write_track(parent, counter.name, counter=unit)
+        value, ts = counter.values["value"] / divisor, counter.values["ts"]
+        if counter.adds_up:
+            # A value lasts until the next one there: what was counted until then; nothing is counted after the last.
+            value = np.append(value[1:], np.zeros(min(len(value), 1)))
         # Doubles, by their 64 bits.
-        values = np.asarray(counter.values["value"] / divisor, np.float64).view(np.int64)
+        values = np.asarray(value, np.float64).view(np.int64)
         events = (pb.TrackEvent(double_counter_value=value) for value in values.tolist())
-        ts, event_type = counter.values["ts"], pb.TrackEventType.TYPE_COUNTER
+        event_type = pb.TrackEventType.TYPE_COUNTER
         self.packets.write_events(self.packets.sequence(), ts, event_type, track, events)
         return track
 

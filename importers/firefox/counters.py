@@ -11,7 +11,7 @@ from traceferry.importers.firefox.columns import BadRows, Columns, rows_to_colum
 from traceferry.importers.firefox.times import Times
 from traceferry.model import COUNTER_VALUES, Array, Counter, Table
 
-SUMS, MEMORY, BYTES = "line-accumulated", "Memory", "bytes"
+SUMS, AMOUNTS, MEMORY, BYTES = "line-accumulated", "line-rate", "Memory", "bytes"
 MAX_GROUPS = 64
 
 
@@ -21,6 +21,8 @@ LEAD_NS = 1000
 
 def without_lead(counter: Counter) -> Counter:
     """Returns a counter of a profile of this project with the values that the recording had."""
+    if counter.adds_up:
+        return counter
     ts, value = counter.values["ts"], counter.values["value"]
     first = int(len(ts) > 1 and value[0] == 0 and ts[1] - ts[0] <= LEAD_NS)
     last = len(ts) - int(len(ts) > first + 1 and value[-1] == value[-2])
@@ -53,6 +55,7 @@ def _counter(counter: dict[str, Any], suffix: str, table: Columns, times: Times)
         unit if isinstance(unit, str) and unit else BYTES if are_sums and not shown else "count",
         doc if isinstance(doc, str) else "",
         _values(table, are_sums, times),
+        adds_up=shown.get("graphType") == AMOUNTS,
         **({"color": color} if isinstance(color, str) and color else {}),
     )
 

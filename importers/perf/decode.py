@@ -10,6 +10,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import DEFAULT_LIMIT, Limit
+from traceferry.importers.perf.counts import CountSetup, read_counts
 from traceferry.importers.perf.events import Attrs, event_table, file_attrs, make_events, record_attr
 from traceferry.importers.perf.features import FeatureReader, read_build_id
 from traceferry.importers.perf.fields import CutError, Fields, until_nul
@@ -50,6 +51,7 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
     table = event_table(found.events)
     samples = read_samples(stream, found.events, table, reader.problems)
     samples = with_off_cpu(samples, stream, found.events, reader.problems)
+    counts = read_counts(stream, table, reader.count_setup, reader.problems)
     is_directory = bool(extra) or Feature.DIR_FORMAT in header.features
     recording = Recording(
         byte_order="big" if header.big else "little",
@@ -59,10 +61,11 @@ def read(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
         samples=samples,
         counter=reader.counter,
         problems=found.problems(),
-        not_read=list(what_is_not_read(stream, found.events, samples)),
+        not_read=list(what_is_not_read(stream, found.events, samples, counts)),
         stream=stream.data,
         n_records=len(stream.sample_at) + len(stream.other_at),
         cpus=reader.cpus,
+        counts=counts,
     )
     read_sideband(recording, stream, table)
     recording.problems += _unknown_records(stream)
@@ -137,6 +140,7 @@ class UserRecords:
         self.updated_names: dict[int, str] = {}
         self.counter: Counter | None = None
         self.cpus: frozenset[int] = frozenset()
+        self.count_setup = CountSetup()
         self.problems: list[Problem] = []
         self._n_read = 0
 
@@ -167,6 +171,11 @@ class UserRecords:
                 update, number = fields.unpack("QQ")
                 if update == UPDATE_NAME:
                     self.updated_names[number] = encodable(until_nul(fields.bytes(fields.left)))
+                self.count_setup.read_update(update, number, fields)
+            case RecordType.THREAD_MAP:
+                self.count_setup.read_threads(fields)
+            case RecordType.STAT_CONFIG:
+                self.count_setup.read_config(fields)
             case RecordType.TIME_CONV:
                 shift, mult, zero = fields.u64s(3)
                 self.counter = Counter(shift, mult, zero)
@@ -225,6 +234,6 @@ def cpus_of_map(fields: Fields) -> frozenset[int]:
 USER_TYPES_READ = (
     RecordType.HEADER_ATTR, RecordType.HEADER_TRACING_DATA, RecordType.HEADER_BUILD_ID, RecordType.EVENT_UPDATE,
     RecordType.TIME_CONV, RecordType.HEADER_FEATURE, RecordType.BPF_METADATA,
-    RecordType.CPU_MAP,
+    RecordType.CPU_MAP, RecordType.THREAD_MAP, RecordType.STAT_CONFIG,
 )  # fmt: skip
 assert min(USER_TYPES_READ) >= USER_TYPES_FROM

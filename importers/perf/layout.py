@@ -238,9 +238,9 @@ class RecordType(IntEnum):
     AUXTRACE_ERROR = 72
     THREAD_MAP = 73, Body("Q", "nr")  # {u64 pid; char comm[16]}[nr]
     CPU_MAP = 74
-    STAT_CONFIG = 75
-    STAT = 76
-    STAT_ROUND = 77
+    STAT_CONFIG = 75, Body("Q", "nr")  # {u64 tag, value}[nr]
+    STAT = 76, Body("QiiQQQ", "id cpu thread val ena run")  # since the start
+    STAT_ROUND = 77, Body("QQ", "type time")  # 0 of an interval, 1 the last; ns since the start
     EVENT_UPDATE = 78, Body("QQ", "type id")  # what the type says
     TIME_CONV = 79, Body("QQQ", "time_shift time_mult time_zero")  # more behind them
     HEADER_FEATURE = 80  # u64 feature; what its section would hold
@@ -274,6 +274,9 @@ BUILD_ID_SIZE = 20
 
 # EVENT_UPDATE types
 UPDATE_UNIT, UPDATE_SCALE, UPDATE_NAME, UPDATE_CPUS = range(4)
+
+# STAT_CONFIG tags
+STAT_CONFIG_AGGREGATION = 0
 
 # Entries of a callchain that are not addresses: they say what the entries after them are.
 CONTEXTS = {

@@ -18,6 +18,7 @@ from traceferry.importers.perf.accesses import cgroup_of, page_sizes, with_level
 from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.copied_text import with_copied_text
+from traceferry.importers.perf.counters import add_counts
 from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
 from traceferry.importers.perf.layout import BRANCH_CALL_STACK
 from traceferry.importers.perf.map_files import MapFiles, map_files_apart
@@ -70,6 +71,10 @@ def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder
     counted = count_events([(source.name, recording) for source, recording in recordings], trace)
     for (source, recording), events in zip(recordings, counted, strict=True):
         _add_recording(source, recording, events, trace, context, known)
+    for source, recording in recordings:
+        if recording.counts is not None:
+            # They are from the start on, which has no time.
+            add_counts(trace, recording, recording.counts, trace.start_ts, source.name)
 
 
 def _add_recording(

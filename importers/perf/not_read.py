@@ -12,7 +12,7 @@ import numpy as np
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import RecordType
-from traceferry.importers.perf.recording import Event, Problem, Samples
+from traceferry.importers.perf.recording import Counts, Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 from traceferry.model import distinct
 
@@ -21,7 +21,6 @@ SWITCHES = {RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE}
 # PERF_AUXTRACE_*, by the type in AUXTRACE_INFO.
 TRACES = ("", "Intel PT", "Intel BTS", "Arm CoreSight", "Arm SPE", "s390 CPU-MF", "HiSilicon PTT", "Power dispatch log")
 RECORDS = {
-    RecordType.STAT: "counts of perf stat (STAT)",
     RecordType.SCHEDSTAT_CPU: "statistics of perf sched stats (SCHEDSTAT_CPU)",
     RecordType.SCHEDSTAT_DOMAIN: "statistics of perf sched stats (SCHEDSTAT_DOMAIN)",
 }
@@ -32,10 +31,15 @@ PARTS = {
 }
 
 
-def what_is_not_read(stream: Stream, events: Sequence[Event], samples: Samples) -> Iterator[Problem]:
+def what_is_not_read(
+    stream: Stream, events: Sequence[Event], samples: Samples, counts: Counts | None
+) -> Iterator[Problem]:
     """Kinds of records, and parts of samples, with how many there are."""
     yield from _traces(stream)
-    yield from _why_no_samples(stream, events, samples)
+    if counts is not None:
+        yield Problem("counts_only", 1)
+    else:
+        yield from _why_no_samples(stream, events, samples)
     for kind, what in RECORDS.items():
         at = stream.other_at[stream.other_type == kind]
         if len(at):
@@ -70,7 +74,7 @@ def _why_no_samples(stream: Stream, events: Sequence[Event], samples: Samples) -
     if len(samples) or types & SWITCHES:
         return
     if types & {RecordType.STAT, RecordType.STAT_ROUND, RecordType.STAT_CONFIG}:
-        why = "perf stat record writes counts, not samples: perf record -e EVENT writes samples"
+        why = "perf stat counted nothing that it could write"
     elif types & {RecordType.SCHEDSTAT_CPU, RecordType.SCHEDSTAT_DOMAIN}:
         why = "perf sched stats record writes statistics, not samples: perf sched record writes samples"
     elif RecordType.AUXTRACE in types:

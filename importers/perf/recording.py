@@ -191,6 +191,29 @@ class Deferred:
     addresses: Array
 
 
+class Counts(NamedTuple):
+    """The counts of perf stat.
+
+    ts: int64, rising: when each of its rounds ended, in ns since the start. Columns of STAT, in the stream's order:
+    in_round int64 (into ts; len(ts): that round has no end); event int32 (into Recording.events); cpu int32 (-1: all);
+    thread int32 (into threads); value uint64: since the start; enabled, running uint64: ns that the counter should have
+    run, and did. threads: (tid, name or "" where it is not known), a tid of -1 is the whole machine; units: (unit, what
+    a value is multiplied with to be in it) by the number of an event; is_by_cpu: it was asked for each processor
+    apart."""
+
+    ts: Array
+    in_round: Array
+    event: Array
+    cpu: Array
+    thread: Array
+    value: Array
+    enabled: Array
+    running: Array
+    threads: Sequence[tuple[int, str]]
+    units: dict[int, tuple[str, float]]
+    is_by_cpu: bool
+
+
 class Comm(NamedTuple):
     """ts of this and all that follow: 0 before the start (perf made the record up) or not recorded."""
 
@@ -256,7 +279,7 @@ class Recording:
     files, then what was compressed. From `switches` on: what
     sideband.py reads, each by time; cgroups: paths by the number that samples have; namespaces: of processes, by pid;
     n_throttled: how often sampling stopped on a CPU because there were too many
-    interrupts; cpus: the processors that were recorded, empty where nothing tells.
+    interrupts; cpus: the processors that were recorded, empty where nothing tells; counts: of perf stat.
     """
 
     byte_order: str
@@ -277,6 +300,7 @@ class Recording:
     ksymbols: list[Ksymbol] = field(default_factory=list)
     n_throttled: int = 0
     cpus: frozenset[int] = frozenset()
+    counts: Counts | None = None
     cgroups: dict[int, str] = field(default_factory=dict)
     namespaces: dict[int, str] = field(default_factory=dict)
 

@@ -34,6 +34,8 @@ LOST_SAMPLES, SWITCH, SWITCH_CPU_WIDE, NAMESPACES, KSYMBOL, BPF_EVENT, CGROUP, T
 CALLCHAIN_DEFERRED = 22
 HEADER_ATTR, HEADER_EVENT_TYPE, HEADER_TRACING_DATA, HEADER_BUILD_ID, FINISHED_ROUND, ID_INDEX = range(64, 70)
 AUXTRACE_INFO, AUXTRACE, EVENT_UPDATE = 70, 71, 78
+THREAD_MAP, STAT_CONFIG, STAT, STAT_ROUND = 73, 75, 76, 77
+STAT_TAGS = ("aggregation", "interval", "scale")
 BPF_METADATA, SCHEDSTAT_CPU, SCHEDSTAT_DOMAIN = 84, 85, 86
 HEADER_FEATURE, COMPRESSED, FINISHED_INIT, COMPRESSED2 = 80, 81, 82, 83
 
@@ -558,6 +560,33 @@ class PerfData:
         return self._pack(f"{len(values)}Q", *[value & _U64 for value in values])
 
     # ---------------------------------------------------------------- records of the tool
+
+    def thread_map(self, *threads: tuple[int, str]) -> Self:
+        """THREAD_MAP: [(tid, name)], -1 for all."""
+        entries = (self._pack("q16s", tid, name.encode()) for tid, name in threads)
+        return self.raw_record(THREAD_MAP, 0, self._u64(len(threads)) + b"".join(entries))
+
+    def stat_config(self, **values: int) -> Self:
+        """STAT_CONFIG: aggregation (0: of each processor apart), interval in ms, scale."""
+        tags = [(STAT_TAGS.index(name), value) for name, value in values.items()]
+        words = [word for tag in tags for word in tag]
+        return self.raw_record(STAT_CONFIG, 0, self._u64(len(tags), *words))
+
+    def stat_unit(self, event_id: int, unit: str, scale: float) -> Self:
+        """EVENT_UPDATE, twice: the unit, and what a count is multiplied with to be in it."""
+        self.raw_record(EVENT_UPDATE, 0, self._u64(0, event_id) + _name(unit))
+        return self.raw_record(EVENT_UPDATE, 0, self._u64(1, event_id) + self._pack("d", scale))
+
+    def stat(
+        self, event_id: int, value: int, enabled: int = 100, running: int = 100, cpu: int = -1, thread: int = 0
+    ) -> Self:
+        """STAT: all since the start."""
+        counts = self._u64(value, enabled, running)
+        return self.raw_record(STAT, 0, self._u64(event_id) + self._pack("ii", cpu, thread) + counts)
+
+    def stat_round(self, ts: int, last: bool = False) -> Self:
+        """STAT_ROUND: the counts before it are of this time, in ns since the start."""
+        return self.raw_record(STAT_ROUND, 0, self._u64(int(last), ts))
 
     def raw_record(
         self, record_type: int, misc: int = 0, payload: builtins.bytes = b"", size: int | None = None

@@ -207,10 +207,12 @@ def _tiers(trace: Trace) -> list[Json]:
 
 
 def _counter(counter: Counter) -> Json:
-    values = counter.values["value"].astype(np.float64)
+    # Of amounts, the first one's time says only when they begin.
+    values = counter.values["value"][int(counter.adds_up) :].astype(np.float64)
     known = (values[0], values[-1], values.min(), values.max()) if len(values) else ()
     figures = zip_longest(("first", "last", "min", "max"), map(float, known))
-    return {"name": counter.name, "unit": counter.unit, "values": len(values), **dict(figures)}
+    total = float(values.sum()) if counter.adds_up else None
+    return {"name": counter.name, "unit": counter.unit, "values": len(values), **dict(figures), "total": total}
 
 
 # ---------------------------------------------------------------- memory

@@ -104,13 +104,22 @@ def _counters(counters: list[Json]) -> list[str]:
     """Returns the lines of counters without those that stayed 0, of which a runtime has many."""
     shown = [counter for counter in counters if counter["min"] or counter["max"]]
     rest = [f"  {len(counters) - len(shown)} more stayed 0"] if len(shown) < len(counters) else []
-    figures = [_number(key, show=_figure) for key in ("last", "first", "min", "max")]
-    name = ("counter", lambda row: f"{row['name']} ({row['unit']})" if row["unit"] else row["name"])
+    totals = ["total"] if any(counter["total"] is not None for counter in shown) else []
+    figures = [_figure(key) for key in (*totals, "last", "first", "min", "max")]
+    name = ("counter", lambda row: f"{row['name']} ({row['unit']})" if row["unit"] not in ("", "ns") else row["name"])
     return _table("counters", [*figures, _number("values"), name], shown) + rest
 
 
-def _figure(value: float) -> str:
-    return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
+def _figure(key: str) -> Column:
+    def show(row: Json) -> str:
+        value = row[key]
+        if value is None:
+            return ""
+        if row["unit"] == "ns":
+            return format_duration(round(value))
+        return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
+
+    return key, show
 
 
 def _scheduling(scheduling: Json | None, shorts: Shorts) -> list[str]:

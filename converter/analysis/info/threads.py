@@ -74,6 +74,8 @@ def _title(processes: list[Json], n_threads: int) -> list[str]:
     if len(processes) != 1:
         return [f"{counted(n_threads, 'thread')} of {len(processes):,} processes:"] if processes else ["no threads"]
     (process,) = processes
+    if not n_threads:
+        return [f"no threads of process {_process(process)}"]
     return [f"{counted(n_threads, 'thread')} of process {_process(process)}:"]
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN, Facts, facts_of
-from traceferry.analysis.verdict.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command, command_of
 from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime_of, unwinding
+from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command, command_of
 from traceferry.common.report import KINDS, Issue, Severity
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
@@ -108,7 +108,7 @@ class Case(NamedTuple):
 def findings(case: Case) -> Iterator[Finding]:
     """Yields what is wrong with a recording, in any order."""
     of_all: tuple[Callable[[Case], Finding | None], ...]
-    of_all = (_damaged, _no_samples, _clock, _names, _functions, _stacks, _no_stacks, _lost, _no_symbols)
+    of_all = (_damaged, _no_samples, _counts_only, _clock, _names, _functions, _stacks, _no_stacks, _lost, _no_symbols)
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found
     told = {kind for finding in found for kind in finding.covers} | {
@@ -150,21 +150,36 @@ def _no_samples(case: Case) -> Finding | None:
     command = case.command.plain.without("-c") if case.command is not None else None
     # perf takes a clock by itself where the processor counts nothing.
     event = (command.value("-e") if command is not None else None) or case.trace.attributes.get("events", "")
-    if command is not None and command.is_count:
-        text = "samples tell which functions the counts are of"
-        advice.append(Advice("no_samples", text, command.with_options({"-g": None}).text))
-    elif command is not None and not event.startswith(("cpu-clock", "task-clock")):
+    if command is not None and not event.startswith(("cpu-clock", "task-clock")):
         text = "the processor's clock counts on every machine, also on virtual ones"
         advice.append(Advice("no_samples", text, command.with_options({"-e": "cpu-clock"}).text))
     elif command is not None and command.value("-F") is None:
         text = "sample a program that ends soon more often"
         advice.append(Advice("no_samples", text, command.with_options({"-F": "20000"}).text))
     if command is not None:
-        waits = {"-k": "CLOCK_MONOTONIC", "-g": None, "--switch-events": None, "-e": "sched:sched_switch,cpu-clock"}
-        text = "if it waits more than it runs, record where it waits"
-        advice.append(Advice("no_samples", text, command.without("-F").with_options(waits).text))
+        advice.append(_where_it_waits("no_samples", command))
     why = f": {issue.detail}" if issue.detail else ""
     return Finding("no_samples", 1, "loss", f"the recording has no samples{why}", None, tuple(advice), ("no_samples",))
+
+
+def _where_it_waits(kind: str, command: Command) -> Advice:
+    waits = {"-k": "CLOCK_MONOTONIC", "-g": None, "--switch-events": None, "-e": "sched:sched_switch,cpu-clock"}
+    text = "if it waits more than it runs, record where it waits"
+    return Advice(kind, text, command.without("-F").with_options(waits).text)
+
+
+def _counts_only(case: Case) -> Finding | None:
+    issue = case.issues.get("counts_only")
+    if issue is None:
+        return None
+    n_counters = sum(len(process.counters) for process in case.trace.processes)
+    headline = f"{n_counters} counters of perf stat, and no samples: no functions, and no stacks"
+    advice: tuple[Advice, ...] = ()
+    if case.command is not None:
+        text = "samples tell which functions the counts are of"
+        samples = Advice("counts_only", text, case.command.with_options({"-g": None}).text)
+        advice = samples, _where_it_waits("counts_only", case.command)
+    return Finding("counts_only", OTHER, "info", headline, None, advice, ("counts_only",))
 
 
 def _is_empty(case: Case) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import NamedTuple
 
-from traceferry.analysis.verdict.recorder import CALL_GRAPH, DWARF, Command
+from traceferry.common.recorder import CALL_GRAPH, DWARF, Command
 
 VERSION = re.compile(r"\d+\.\d+")
 CLOCK: dict[str, str | None] = {"-k": "CLOCK_MONOTONIC"}

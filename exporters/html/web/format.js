@@ -48,8 +48,11 @@ function formatAmount(value, unit) {
 
 /** A value of a counter: whole ones as counts. */
 function formatFigure(value, unit) {
-  if (unit === "bytes") {
-    return formatBytes(value);
+  if (value === null) {
+    return "";
+  }
+  if (unit === "bytes" || unit === "ns") {
+    return formatAmount(value, unit);
   }
   return Number.isInteger(value) ? formatCount(value) : String(Number(value.toPrecision(6)));
 }

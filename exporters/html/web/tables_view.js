@@ -256,12 +256,13 @@ function eventsView(recording) {
       value: (row) => row[key],
       show: (row) => formatFigure(row[key], row.unit),
     });
+    const totals = counters.some((row) => row.total !== null) ? ["total"] : [];
     found.push(
       sortedTable({
         caption: "Counters",
         columns: [
           textColumn("Counter", (row) => row.name),
-          ...["last", "first", "min", "max"].map(figure),
+          ...[...totals, "last", "first", "min", "max"].map(figure),
           { title: "Values", value: (row) => row.values, show: (row) => formatCount(row.values) },
         ],
         rows: counters,
