@@ -128,7 +128,7 @@ def test_a_counter_that_begins_again_counts_from_nothing() -> None:
 @ORDERS
 @pytest.mark.parametrize(("unit", "scale", "shown"), [
     ("msec", 1e-6, ("ns", 4e6)), ("Joules", 0.25, ("Joules", 1e6)), ("", 0.5, ("count", 2e6)),
-    ("MiB", float("nan"), ("MiB", 4e6)),
+    ("MiB", float("nan"), ("MiB", 4e6)), ("MiB", -1e300, ("MiB", 4e6)),
 ])  # fmt: skip
 def test_units(order: str, unit: str, scale: float, shown: tuple[str, float]) -> None:
     data = counting(order=order).stat_unit(CYCLES, unit, scale).stat(CYCLES, 4_000_000).stat_round(9)
