@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from traceferry.model import Array
 from traceferry.model.categories import NATIVE
 from traceferry.symbolication.demangle import Demangler, shown_frames
-from traceferry.unwinding.functions import function_ranges
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -147,4 +146,9 @@ class Library:
         """Returns the file for look-ups, once symbols and binary are known."""
         from traceferry.symbolication.libraries import LibraryFile
 
-        return LibraryFile(self.symbols, self.binary, partial(function_ranges, self.binary, self.debug))
+        return LibraryFile(self.symbols, self.binary, self._function_ranges)
+
+    def _function_ranges(self) -> tuple[Array, Array]:
+        from traceferry.unwinding.functions import function_ranges
+
+        return function_ranges(self.binary, self.debug)

@@ -21,6 +21,8 @@ LOW_MASK = (1 << LOW) - 1
 
 def total(values: Array) -> int:
     """Returns the sum of integers."""
+    if _fits(values):
+        return int(values.sum(dtype=np.int64))
     return int(total_by(np.zeros(len(values), np.int64), values, 1)[0])
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.files.source import Source
-from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, read_header
+from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, is_profile, read_header
 from traceferry.importers.xray.log_names import places_of_program
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext
@@ -28,13 +28,15 @@ HEADER_OF_PROFILE = "XRayProfilingFileHeader"
 def sniff(head: memoryview) -> bool:
     """Whether the bytes may be a log or a profile. Logs have no magic number: version and type must be valid, and the
     first record must be one."""
-    from traceferry.importers.xray.profile import is_profile
-    from traceferry.importers.xray.records import first_record_is_plausible
-
     if is_profile(head):
         return True
     header = read_header(head)
-    return header is not None and first_record_is_plausible(head, header)
+    if header is None:
+        return False
+    # Most files are something else: what reads records is not needed for them.
+    from traceferry.importers.xray.records import first_record_is_plausible
+
+    return first_record_is_plausible(head, header)
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def read(sources: Sequence[Source]) -> Reading:
     from traceferry.importers.xray.basic import read_basic
     from traceferry.importers.xray.fdr import scan_fdr, to_log
     from traceferry.importers.xray.forks import separate
-    from traceferry.importers.xray.profile import is_profile, read_profile
+    from traceferry.importers.xray.profile import read_profile
 
     headers = {i: _header(source) for i, source in enumerate(sources) if not is_profile(source.data)}
     fdr = {i: scan_fdr(sources[i].data, header) for i, header in headers.items() if header.type == TYPE_FDR}
@@ -146,7 +148,7 @@ def read(sources: Sequence[Source]) -> Reading:
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """Yields the records from `offset` on, one per line, in file order."""
-    from traceferry.importers.xray.profile import describe_profile_header, is_profile, profile_records
+    from traceferry.importers.xray.profile import describe_profile_header, profile_records
     from traceferry.importers.xray.records import describe_header, records
 
     if is_profile(source.data):

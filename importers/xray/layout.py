@@ -13,6 +13,7 @@ HEADER_SIZE = 32
 FDR_VERSIONS = range(1, 6)
 BASIC_VERSIONS = range(1, 4)
 TYPE_BASIC, TYPE_FDR = 0, 1
+PROFILE_MAGIC = 0x7872617970726F66  # "xrayprof"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,12 @@ def read_header(data: memoryview) -> Header | None:
                 version, kind, big, bool(flags >> constant & 1), bool(flags >> nonstop & 1), frequency, buffer_size
             )
     return None
+
+
+def is_profile(head: memoryview) -> bool:
+    """Whether a file that begins so is a profile of profiling mode."""
+    magic = bytes(head[:8])
+    return magic in (PROFILE_MAGIC.to_bytes(8, "little"), PROFILE_MAGIC.to_bytes(8, "big"))
 
 
 class Function(IntEnum):

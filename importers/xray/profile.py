@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 
 from traceferry.common.report import Problems
+from traceferry.importers.xray.layout import PROFILE_MAGIC
 from traceferry.model import Array
 
-MAGIC = 0x7872617970726F66  # "xrayprof"
 VERSION = 0x20180424
 PROFILE_HEADER_SIZE = 32
 BLOCK_HEADER_SIZE = 16
@@ -95,17 +95,11 @@ class Records:
     n_read: int
 
 
-def is_profile(head: memoryview) -> bool:
-    """Whether a file that begins so is a profile."""
-    magic = bytes(head[:8])
-    return magic in (MAGIC.to_bytes(8, "little"), MAGIC.to_bytes(8, "big"))
-
-
 def read_profile_header(data: memoryview) -> ProfileHeader | None:
     """Returns the header; None where the file is too short for it. Any version is returned."""
     if len(data) < PROFILE_HEADER_SIZE:
         return None
-    order: Literal["<", ">"] = "<" if bytes(data[:8]) == MAGIC.to_bytes(8, "little") else ">"
+    order: Literal["<", ">"] = "<" if bytes(data[:8]) == PROFILE_MAGIC.to_bytes(8, "little") else ">"
     _, version, written_ns, pid = struct.unpack_from(f"{order}3Qq", data)
     return ProfileHeader(version, written_ns, pid, order)
 

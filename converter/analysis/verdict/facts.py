@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,15 +76,20 @@ class _Stacks:
         used, n = self._used, self._n
         is_kernel, is_inlined = self._is_kernel_frame[self._frame], self._trace.frames["inline_depth"][self._frame] > 0
         root = self._roots()
-        named = self._names(root[used])
-        ends = np.array([is_ending(name) for name in named], bool)
+        names, of_root = self._names(root[used])
+
+        def are(has: Callable[[str], object]) -> Array:
+            """Returns of which stacks the outermost function has such a name."""
+            return np.array([bool(has(name)) for name in names], bool)[of_root]
+
+        ends = are(is_ending)
         is_apart = np.zeros(n + 1, bool)
         is_apart[root[used[ends]]] = True
         n_user = self._upwards(~is_kernel & ~is_inlined & ~is_apart[:n])[used]
         n_frames = self._upwards(~is_inlined)[used]
         is_user = n_user > 0
-        begins = np.array([_STARTS.fullmatch(name) is not None for name in named], bool) | self._in_loader(root[used])
-        is_adrift = np.array([name == UNKNOWN for name in named], bool)
+        begins = are(_STARTS.fullmatch) | self._in_loader(root[used])
+        is_adrift = are(lambda name: name == UNKNOWN)
         cut = is_user & ~begins & ~ends
         return Facts(
             samples=self._sum(used),
@@ -95,26 +101,27 @@ class _Stacks:
             adrift=self._sum(used[cut & (n_user > SHORT) & is_adrift]),
             in_language=self._sum(used[cut & (n_user <= SHORT) & self._is_language_frame[self._frame[root[used]]]]),
             deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames >= DEEPEST)]),
-            endings=self._by_name([name for name, end in zip(named, ends, strict=True) if end], used[ends]),
-            runtimes=self._by_library(self._runtime),
+            endings=self._by_name(names, of_root[ends], used[ends]),
+            runtimes=self._by_library(self._used[self._runtime[self._used] >= 0]),
             languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
         )
 
     def _sum(self, rows: Array) -> int:
         return sums.total(self._of_stack[rows])
 
-    def _by_name(self, names: list[str], rows: Array) -> dict[str, int]:
+    def _by_name(self, names: Sequence[str], of_rows: Array, rows: Array) -> dict[str, int]:
+        """Returns how many samples the rows have by the name, the most first. of_rows: the name of each row."""
         found: dict[str, int] = {}
-        for name, n in zip(names, self._of_stack[rows].tolist(), strict=True):
-            found[name] = found.get(name, 0) + n
+        counts = sums.total_by(of_rows, self._of_stack[rows], len(names))
+        for nth in np.flatnonzero(counts).tolist():
+            found[names[nth]] = found.get(names[nth], 0) + int(counts[nth])
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
-    def _names(self, rows: Array) -> list[str]:
-        """Returns the names of the functions of stacks."""
+    def _names(self, rows: Array) -> tuple[list[str], Array]:
+        """Returns the names of the functions of stacks, and which of them each has."""
         trace = self._trace
         func, place = np.unique(trace.frames["func"][self._frame[rows]], return_inverse=True)
-        names = [trace.func_name(one) for one in func.tolist()]
-        return [names[nth] for nth in place.reshape(-1).tolist()]
+        return [trace.func_name(one) for one in func.tolist()], place.reshape(-1)
 
     def _upwards(self, own: Array) -> Array:
         """Returns how many of a stack's frames are so. own: bool, of each frame."""
@@ -175,22 +182,23 @@ class _Stacks:
         lib = np.where(self._categories_called({RUNTIME}), self._trace.frames["lib"], -1)
         return self._nearest(lib[self._frame])
 
-    def _by_library(self, lib: Array) -> dict[str, int]:
-        has = self._used[lib[self._used] >= 0]
-        return self._by_name([self._library_name(one) for one in lib[has].tolist()], has)
+    def _by_library(self, rows: Array) -> dict[str, int]:
+        """Returns how many samples the rows have by the innermost library of a runtime, "" without one."""
+        return self._by_name([*self._library_names, ""], self._runtime[rows] % (len(self._library_names) + 1), rows)
 
     def _nameless(self) -> dict[str, int]:
         """Returns the samples whose innermost function has no name, by what holds it."""
-        names = self._names(self._used)
-        is_nameless = {name: NAMELESS.fullmatch(name) is not None for name in dict.fromkeys(names)}
-        rows = [nth for nth, name in enumerate(names) if is_nameless[name]]
-        frames = self._frame[self._used[rows]]
-        libs, kernel = self._trace.frames["lib"][frames].tolist(), self._is_kernel_frame[frames].tolist()
-        groups = [
-            KERNEL_GROUP if is_kernel else self._library_name(lib) or _memory(names[row])
-            for row, lib, is_kernel in zip(rows, libs, kernel, strict=True)
+        names, place = self._names(self._used)
+        is_nameless = np.array([NAMELESS.fullmatch(name) is not None for name in names], bool)[place]
+        rows = self._used[is_nameless]
+        frames = self._frame[rows]
+        held = np.stack((place[is_nameless], self._trace.frames["lib"][frames], self._is_kernel_frame[frames]))
+        groups, of_rows = np.unique(held, axis=1, return_inverse=True)
+        holders = [
+            KERNEL_GROUP if is_kernel else self._library_name(lib) or _memory(names[nth])
+            for nth, lib, is_kernel in groups.T.tolist()
         ]
-        return self._by_name(groups, self._used[rows])
+        return self._by_name(holders, of_rows.reshape(-1), rows)
 
     def _generated(self) -> dict[str, int]:
         """Returns the samples with a frame of code that no file holds and nothing names, by the runtime below it."""
@@ -198,8 +206,7 @@ class _Stacks:
         is_so = np.array([trace.strings[name].startswith(GENERATED) for name in trace.funcs["name"].tolist()], bool)
         if not is_so.any():
             return {}
-        has = self._used[self._upwards(is_so[trace.frames["func"][self._frame]])[self._used] > 0]
-        return self._by_name([self._library_name(lib) for lib in self._runtime[has].tolist()], has)
+        return self._by_library(self._used[self._upwards(is_so[trace.frames["func"][self._frame]])[self._used] > 0])
 
 
 def _memory(name: str) -> str:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from traceferry.apps.cli import coach
@@ -100,6 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("nothing would be written: -o FOLDER for tables, --merge FILE for one profile")
     if arguments.scheduler and not arguments.output:
         raise UsageError("--scheduler needs a folder that all workers reach: -o FOLDER")
+    from tempfile import TemporaryDirectory
+
     from traceferry import registry
     from traceferry.apps.fleet.merge import merged_trace
     from traceferry.apps.fleet.run import run as run_fleet

@@ -6,9 +6,7 @@ import argparse
 import os
 import re
 import shutil
-import sqlite3
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -230,6 +228,8 @@ def _results(session: Session, sql: str, each: bool) -> list[Rows]:
 def _statements(sql: str) -> Iterator[str]:
     """Yields the statements that are more than a comment, each with as many line breaks before it as there are in the
     text: errors name lines."""
+    import sqlite3
+
     start = 0
     for at, character in enumerate(sql):
         if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):
@@ -241,6 +241,8 @@ def _statements(sql: str) -> Iterator[str]:
 
 
 def _open_shell(engine: Engine, path: str, packages: Sequence[str]) -> int:
+    import subprocess
+
     from traceferry.trace_processor.session import package_options
 
     done = subprocess.run([engine.path, *package_options(packages), path], check=False)
