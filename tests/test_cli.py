@@ -556,7 +556,7 @@ def test_info_json_is_the_interface(run: Run) -> None:
     assert process.keys() == keys
     assert process["threads"][0].items() >= thread.items()
     assert set(process["threads"][0]["markers"].values()) == {"int"}
-    assert found["functions"].keys() == {"total", "top", "samples", "self_ns"}
+    assert found["functions"].keys() == {"total", "top", "samples", "sample_unit", "self_ns"}
     assert found["functions"]["top"][0].items() >= function.items()
     assert (found["code_objects"], found["sources"]) == ("int", "int")
     summary = json.loads(done.out)

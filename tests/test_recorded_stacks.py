@@ -29,8 +29,8 @@ class Said(NamedTuple):
 SAID = {
     "go-cpu.pb.gz": Said(
         {"samples": 52, "cpu": 520_000_000}, {"time.Now": 39, "time.now": 9, "main.busy": 2, "main.main": 0}),
-    "go-heap.pb.gz": Said({"inuse_space": 5_742_213}, {}),
-    "go-mutex.pb.gz": Said({"delay": 114_838_378}, {}),
+    "go-heap.pb.gz": Said({"inuse_space (bytes)": 5_742_213}, {}),
+    "go-mutex.pb.gz": Said({"115ms of delay": 1}, {}),
     "gperftools.pb.gz": Said(
         {"samples": 135, "cpu": 540_000_000}, {"inner": 133, "fill": 0}, frozenset({"names_missing"})),
     "heaptrack.folded": Said({"samples": 1001}, {"fill": 1000, "main": 0}),
@@ -40,7 +40,7 @@ SAID = {
     "py-spy.speedscope.json": Said({"samples": 25}, {}),
     "excimer.folded": Said({"samples": 79}, {}),
     "node.cpuprofile": Said({"samples": 94}, {}),
-    "node.heapprofile": Said({"allocated": 65_728}, {}),
+    "node.heapprofile": Said({"bytes": 65_728}, {}),
     "bun.cpuprofile": Said({"samples": 192}, {}),
     "deno.cpuprofile": Said({"samples": 395}, {}),
 }  # fmt: skip

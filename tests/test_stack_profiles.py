@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import marshal
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -15,9 +16,12 @@ import numpy as np
 import pytest
 from builders import stacks
 from outputs import saved
+from readers import perfetto
 from support import for_each, load_checked
 from test_pprof import functions_of, top
 
+from traceferry.analysis.info.summary import summarize
+from traceferry.analysis.info.text import as_text
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.model import LEAVE, OPEN_AT_END, UNWOUND, Trace
@@ -301,12 +305,12 @@ def test_sampled_heaps(tmp_path: Path) -> None:
     heap = {"head": content["head"], "samples": []}
     heap["head"]["children"][0]["selfSize"] = 4096
     trace = loaded(tmp_path, heap, "x.heapprofile")
-    assert {path: n for path, n in only(trace).items() if n} == {"(anonymous):2": 1}
+    assert {path: n for path, n in only(trace).items() if n} == {"(anonymous):2": 4096}
     ((_, thread),) = trace.threads
     assert [(event.name, event.unit, event.leader) for event in trace.events] == [
-        ("objects", "samples", -1), ("allocated", "bytes", 0),
+        ("bytes", "samples", -1), ("objects", "count", 0),
     ]  # fmt: skip
-    assert thread.load(trace).other_samples[1]["weight"].tolist() == [4096]
+    assert thread.load(trace).other_samples[1]["weight"].tolist() == [1]
 
 
 def test_objects_of_sampled_heaps_and_nodes_without_numbers(tmp_path: Path) -> None:
@@ -314,10 +318,11 @@ def test_objects_of_sampled_heaps_and_nodes_without_numbers(tmp_path: Path) -> N
     leaf = {"callFrame": frame, "selfSize": 48, "id": 2, "children": []}
     root = {"callFrame": frame | {"functionName": "(root)", "url": ""}, "selfSize": 0, "id": 1, "children": [leaf]}
     objects = [{"size": 24, "nodeId": 2, "ordinal": 1}] * 2
-    assert only(loaded(tmp_path, {"head": root, "samples": objects}, "x.heapprofile")) == {"f:4": 2}
+    heap = loaded(tmp_path, {"head": root, "samples": objects}, "x.heapprofile")
+    assert (only(heap), only(heap, 1)) == ({"f:4": 48}, {"f:4": 2})
     leaf.pop("id"), root.pop("id")
     trace = loaded(tmp_path, {"head": root}, "y.heapprofile")
-    assert (only(trace), kinds(trace)) == ({"f:4": 1}, {"times_made"})
+    assert (only(trace), only(trace, 1), kinds(trace)) == ({"f:4": 48}, {"f:4": 1}, {"times_made"})
 
 
 def test_nodes_that_call_themselves(tmp_path: Path) -> None:
@@ -381,11 +386,36 @@ def test_the_main_type_is_what_pprof_shows(tmp_path: Path) -> None:
     made.sample([made.location(("f", "", 0))], [4, 400, 1, 100])
     default = loaded(tmp_path, made.data((14, made.text("alloc_space"))))
     assert [(e.name, e.unit, e.leader) for e in default.events] == [
-        ("alloc_objects", "samples", -1), ("alloc_space", "bytes", 0), ("inuse_objects", "count", -1),
+        ("alloc_space (bytes)", "samples", -1), ("alloc_objects", "count", -1), ("inuse_objects", "count", -1),
         ("inuse_space", "bytes", 2),
     ]  # fmt: skip
-    assert [only(default, row) for row in range(4)] == [{"f": 4}, {"f": 400}, {"f": 1}, {"f": 100}]
-    assert loaded(tmp_path, made.data()).events[0].name == "inuse_objects"
+    assert [only(default, row) for row in range(4)] == [{"f": 400}, {"f": 4}, {"f": 1}, {"f": 100}]
+    assert loaded(tmp_path, made.data()).events[0].name == "inuse_space (bytes)"
+
+
+def test_a_heap_is_shown_in_bytes(tmp_path: Path) -> None:
+    """Everywhere, and after a way through each viewer's format: what the objects have, not how many they are."""
+    made = stacks.Pprof(HEAP)
+    made.sample([made.location(("large", "", 0))], [1, 3_000_000, 1, 3_000_000])
+    made.sample([made.location(("small", "", 0))], [1000, 1_000_000, 1000, 1_000_000])
+    trace = loaded(tmp_path, made.data())
+    summary = summarize(trace)
+    assert summary["verdict"]["headline"] == "good recording: 4 MB of inuse_space, 1 thread, 2ms"
+    assert (summary["functions"]["sample_unit"], summary["costs"][0]["unit"]) == ("bytes", "bytes")
+    text = as_text(summary)
+    assert "largest costs of 4 MB:\n   75.0%  large itself" in text
+    assert re.search(r"bytes +% +thread\n +4 MB", text)
+    assert re.search(r"\n +3 MB +75.0% +3 MB +75.0% .* large", text)
+    path = saved(trace, tmp_path / "out.json")
+    profile = json.loads(path.read_bytes())
+    assert profile["threads"][0]["samples"]["weightType"] == "bytes"
+    again = load_checked(path)
+    assert again.events == trace.events
+    assert [only(again, row) for row in range(4)] == [only(trace, row) for row in range(4)]
+    samples = perfetto.read(saved(trace, tmp_path / "out.pftrace")).samples
+    assert [one.counters["inuse space, bytes"] for one in samples if "inuse space, bytes" in one.counters] == [
+        (4, 3_000_000), (4, 1_000_000),  # UNIT_BYTES
+    ]  # fmt: skip
 
 
 def test_frames_that_are_dropped(tmp_path: Path) -> None:
@@ -427,7 +457,7 @@ def test_go_says_of_its_profiles_what_info_says(tmp_path: Path) -> None:
     (tmp_path / "main.go").write_text(GO)
     subprocess.run([go, "build", "-o", "app", "main.go"], check=True, cwd=tmp_path, timeout=300)
     subprocess.run([tmp_path / "app"], check=True, cwd=tmp_path, timeout=60)
-    for name, options in (("cpu", ["-sample_index=samples"]), ("heap", ["-sample_index=inuse_objects"])):
+    for name, options in (("cpu", ["-sample_index=samples"]), ("heap", ["-sample_index=inuse_space", "-unit=B"])):
         trace = load_checked([str(tmp_path / f"{name}.pb.gz")])
         shown = top(tmp_path / f"{name}.pb.gz", *options)
         told = {key: amounts for key, amounts in functions_of(trace).items() if amounts[1]}

@@ -46,6 +46,8 @@ class Clock(NamedTuple):
     unix_zero_ns: int | None = None
 
 
+# What events are called that count bytes as samples: this, or a name and this.
+BYTES, OF_BYTES = "bytes", " (bytes)"
 EventKind = Literal[
     "clock",
     "hardware",
@@ -82,6 +84,11 @@ class Event(NamedTuple):
     def key(self) -> tuple[str, str, str]:
         """Tells the events of a trace apart."""
         return self.name, self.unit, self.kind
+
+    @property
+    def is_of_bytes(self) -> bool:
+        """Whether each sample that is counted is a byte, as its name says: those of a heap."""
+        return self.unit == "samples" and (self.name == BYTES or self.name.endswith(OF_BYTES))
 
     def n_samples(self, rows: Table) -> Array:
         """Returns how many samples each row of a table of SAMPLES stands for: int64."""

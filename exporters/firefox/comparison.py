@@ -11,6 +11,7 @@ import numpy as np
 
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
+from traceferry.analysis.totals.trees import SAMPLES
 from traceferry.exporters.firefox.markers import Schemas
 from traceferry.exporters.firefox.meta import Activity, Categories, libs, meta
 from traceferry.exporters.firefox.profile import NO_MARKERS, thread_head
@@ -43,7 +44,7 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
 
 def _first(tree: DiffTree) -> int:
     """Returns the comparison of the thread with most in it, of time or samples before others."""
-    whole = [(m.unit != "bytes", float(m.base.sum() + m.new.sum())) for m in tree.measured]
+    whole = [(m.unit != "bytes" or m.name == SAMPLES.name, float(m.base.sum() + m.new.sum())) for m in tree.measured]
     return 3 * whole.index(max(whole)) + 2 if whole else 0
 
 

@@ -160,6 +160,9 @@ def _parts(trace: Trace, thread: Thread, data: ThreadData) -> list[Part]:
         for event, samples in shown_weights(trace, data)
     ]
     weight, running = _weight_mark(trace, data), _running_mark(trace, data)
+    if len(data.samples) and not thread.sample_unit and trace.sampling is not None and trace.sampling.is_of_bytes:
+        # They weigh bytes, as views of sizes do.
+        weight |= {"bytes": True}
     if not (len(data.calls) and len(data.samples)):
         return [Part(thread, data, False, weight | running), *others]
     sampled = _named(thread, f"{thread.name} (samples)", thread.sample_unit)

@@ -85,7 +85,8 @@ def _graph(comparison: Comparison, tree: DiffTree) -> str:
     base, new = (float(sum(column.sum() for column in side)) for side in sides)
     if comparison.is_identical or base <= 0:
         return ""
-    return f"{figures.percent(new / base - 1)} of {first.name}"
+    of = first.unit if (first.name, first.unit) == ("samples", "bytes") else first.name
+    return f"{figures.percent(new / base - 1)} of {of}"
 
 
 def _graph_level(comparison: Comparison) -> str:

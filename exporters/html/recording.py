@@ -164,7 +164,7 @@ class PageData:
             "time": {"buckets": n_buckets, "width_ns": width_ns, "column_ns": max(self._column_ns, width_ns)},
             **self._names(kept),
             "nodes": {"parent": _steps_back(kept.parent), "frame": kept.frame.tolist()},
-            "measures": [_measure(m, facts) for m in measures],
+            "measures": [_measure(self._trace, m, facts) for m in measures],
             "ratios": self._ratios(measures),
             "tracepoints": self._n_tracepoints,
             "waits": {"n": self._collected.waits.n, "longest": self._waits[: detail.rows]},
@@ -296,8 +296,10 @@ def _add_live(trees: Trees) -> None:
         trees.series.append(live)
 
 
-def _measure(measure: Measure, facts: dict[Measure, Json]) -> Json:
-    return {"name": measure.name, "unit": measure.unit, "timed": measure.is_timed, **facts.get(measure, {})}
+def _measure(trace: Trace, measure: Measure, facts: dict[Measure, Json]) -> Json:
+    is_of_bytes = measure == SAMPLES and trace.sampling is not None and trace.sampling.is_of_bytes
+    unit = "bytes" if is_of_bytes else measure.unit
+    return {"name": measure.name, "unit": unit, "timed": measure.is_timed, **facts.get(measure, {})}
 
 
 def _join_tracepoints(trace: Trace, trees: Trees) -> int:

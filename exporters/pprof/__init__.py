@@ -14,7 +14,7 @@ import numpy as np
 from traceferry.analysis.totals.trees import SAMPLES, Measure
 from traceferry.exporters.amounts import Amounts
 from traceferry.files.output import Output
-from traceferry.model import Strings, TraceBuilder
+from traceferry.model import BYTES, OF_BYTES, Strings, TraceBuilder
 
 # Fields of Profile, then those of the messages in it.
 TYPES, STACKS, LOCATION, FUNCTION, STRING_TABLE, TIME_NANOS, DURATION_NANOS = 1, 2, 4, 5, 6, 9, 10
@@ -34,7 +34,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     texts.intern("")
     named = {measure: texts.intern(_name_of(trace, measure)) for measure in amounts.measures}
     for measure in amounts.measures:
-        unit = texts.intern(UNITS.get(measure.unit, measure.unit))
+        unit = texts.intern(_unit_of(trace, measure))
         out.write(_message(TYPES, _number(TYPE, named[measure]) + _number(UNIT, unit)))
     used = np.zeros(len(trace.funcs), bool)
     labels = [texts.intern(name) for name in ("process", "thread")]
@@ -68,8 +68,14 @@ def _name_of(trace: TraceBuilder, measure: Measure) -> str:
     """Returns the name of a measure: of one that counts samples, the event's own where that counts nothing else."""
     sampling = trace.sampling
     if measure == SAMPLES and sampling is not None and sampling.unit == "samples":
-        return sampling.name
+        return sampling.name.removesuffix(OF_BYTES)
     return measure.name.replace(" ", "_")
+
+
+def _unit_of(trace: TraceBuilder, measure: Measure) -> str:
+    if measure == SAMPLES and trace.sampling is not None and trace.sampling.is_of_bytes:
+        return BYTES
+    return UNITS.get(measure.unit, measure.unit)
 
 
 def _write_function(trace: TraceBuilder, out: Output, texts: Strings, func: int) -> None:

@@ -19,7 +19,7 @@ from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
 from traceferry.importers.cpuprofile.nodes import HIT_COUNT, MOST, SELF_SIZE, Nodes, whole
 from traceferry.model import Array, Clock, Event, Input, ThreadData, TraceBuilder
-from traceferry.timeline.stack_profiles import StackProfile, samples_of, spread
+from traceferry.timeline.stack_profiles import StackProfile, as_samples, samples_of, spread
 from traceferry.timeline.stacks import StackTable
 
 NS_OF_US = 1000
@@ -66,14 +66,17 @@ def _amounts(profile: StackProfile, nodes: Nodes, sampled: Array) -> tuple[Threa
         size = np.maximum(nodes.column(SELF_SIZE), 0)
         # Without the objects, those of a node are one.
         n_objects = np.bincount(row[row >= 0], minlength=len(nodes)) if len(row) else (size > 0).astype(np.int64)
-        objects = profile.add_event(Event("objects", "samples"))
-        amounts = {objects: n_objects, profile.add_event(Event("allocated", "bytes", leader=objects)): size}
+        event, _ = as_samples("bytes", "bytes", size)
+        allocated = profile.add_event(event)
+        amounts = {allocated: size, profile.add_event(Event("objects", "count", leader=allocated)): n_objects}
+        unit = "bytes"
     else:
+        unit = "samples"
         amounts = {profile.add_event(Event("samples", "samples")): np.maximum(nodes.column(HIT_COUNT), 0)}
     stack = nodes.stack[:-1]
     order = np.argsort(StackTable(profile.trace).places()[stack], kind="stable")
     amounts = {event: amount[order] for event, amount in amounts.items()}
-    ts, end = spread(next(iter(amounts.values())), "samples", 0)
+    ts, end = spread(next(iter(amounts.values())), unit, 0)
     profile.trace.report.note("times_made", len(ts), where=profile.path)
     return samples_of(profile.trace.events, ts, stack[order], amounts), end
 

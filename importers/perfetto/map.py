@@ -25,6 +25,7 @@ from traceferry.importers.perfetto.stacks import add_stacks, own_tiers
 from traceferry.importers.perfetto.states import LOG, read_logs, read_states
 from traceferry.model import (
     ALLOCATIONS,
+    BYTES,
     COUNTER_VALUES,
     PREEMPTED,
     RUNNABLE,
@@ -312,7 +313,12 @@ class _Mapping:
         keys = [event.key for event in self.trace.events]
         events = {number: self._event(*facts[number]) for number in ids}
         places = ("clock", "other", off_cpu.EVENT.kind)
-        for number in sorted(ids, key=lambda one: (places.index(events[one].kind), -counts[one], one)):
+        main = self.trace.attributes.get("sampled_event") if self.is_ours else None
+
+        def order(one: int) -> tuple[int, bool, int, int]:
+            return places.index(events[one].kind), events[one].name != main, -counts[one], one
+
+        for number in sorted(ids, key=order):
             event = events[number]
             if event.key not in keys:
                 keys.append(event.key)
@@ -323,6 +329,8 @@ class _Mapping:
     def _event(self, name: str, unit: str) -> Event:
         if self.is_ours and (name, unit) == (off_cpu.EVENT.name, off_cpu.EVENT.unit):
             return off_cpu.EVENT
+        if self.is_ours and unit == BYTES and (event := Event(encodable(name), "samples")).is_of_bytes:
+            return event
         said = self.trace.attributes if self.is_ours else {}
         interval = said.get("sampling_interval_ns", "") if name == said.get("sampled_event") else ""
         return Event(

@@ -154,14 +154,15 @@ class _Mapping:
 
     def _events(self, samples: dict[Owner, tuple[Array, Array]]) -> tuple[list[int], list[int], list[int]]:
         """Returns the sample types, the main one first, the event of each, and what its amounts are divided by. The
-        main one is what pprof shows, or how often that was, where this is counted, too."""
+        main one is what pprof shows, or of times that are sampled how many samples that were."""
         held = self.held
         units = [_unit_of(unit) for _, unit in held.types]
         wanted = held.text(held.number(layout.DEFAULT_TYPE))
         default = next((nth for nth, (name, _) in enumerate(held.types) if wanted and name == wanted), len(units) - 1)
-        main = default - 1 if default > 0 and units[default][0] != "count" == units[default - 1][0] else default
         unit, scale = _unit_of(held.period_type[1])
         is_timed = unit == "ns"
+        is_counted = is_timed and default > 0 and (units[default - 1][0], units[default][0]) == ("count", "ns")
+        main = default - 1 if is_counted else default
         period = min(max(held.number(layout.PERIOD), 0), MOST // scale) * scale
         order = [main, *(nth for nth in range(len(units)) if nth != main)]
         row_of: dict[int, int] = {}

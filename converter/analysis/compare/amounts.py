@@ -134,12 +134,22 @@ class Sides:
         called = np.array([of_run[2] for of_run in sums], np.float64)
         lasted = np.array([run.duration_ns for run in runs], np.float64)
         rows = {"time of samples": sampled, "time of calls": called, "duration of the recording": lasted}
+        if self.are_of_bytes:
+            # Their times are made.
+            rows = {"bytes": sampled}
         kept = {name: values for name, values in rows.items() if values.any()}
+        is_timed = all(run.sample_ns for run in runs) or not sampled.any()
+        unit: Unit = "bytes" if self.are_of_bytes else "ns" if is_timed else "samples"
         values = np.array(list(kept.values())).reshape(len(kept), len(runs))
         return Amounts(
-            "time", "whole", "ns" if all(run.sample_ns for run in runs) or not sampled.any() else "samples", "measured",
+            "time", "whole", unit, "measured",
             tuple((name,) for name in kept), values, np.sign(values),
         )  # fmt: skip
+
+    @property
+    def are_of_bytes(self) -> bool:
+        """Whether the samples of all runs are bytes, as those of heaps."""
+        return all(run.sampling is not None and run.sampling.is_of_bytes for run in self.runs)
 
     def function_of(self, nth: int, function: Function) -> Function:
         """Returns what a function of the run of that number is called here."""
@@ -160,6 +170,8 @@ class Sides:
 
     def _of_metric(self, metric: Metric) -> Amounts:
         """Returns the rows of all runs by what they are called here, without those that have nothing in the column."""
+        if metric.model == "samples" and self.are_of_bytes:
+            metric = metric._replace(unit="bytes", model="measured", title=metric.title.replace("samples", "bytes"))
         place: dict[Key, int] = {}
         cells: list[tuple[Array, Array]] = []
         for nth, run in enumerate(self.runs):
@@ -176,7 +188,8 @@ class Sides:
         return Amounts(
             metric.name, metric.title, metric.unit, metric.model, tuple(keys[i] for i in order),
             values[order, :, 0], values[order, :, 1], is_shared=metric.name == "self",
-            part_of="self" if metric.name == "total" else "", is_time=metric.name in ("self", "total"),
+            part_of="self" if metric.name == "total" else "",
+            is_time=metric.name in ("self", "total") and metric.unit != "bytes",
         )  # fmt: skip
 
     def _key(self, nth: int, kind: str, key: Key) -> Key:

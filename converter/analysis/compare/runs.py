@@ -103,7 +103,8 @@ def _measure(trace: Trace, threads: list[list[str]], series: Series) -> tuple[st
     if series.thread < 0 or series.measure not in (TIME, SAMPLES, ALLOCATED, *of_events):
         return None
     process, thread = name_pattern(trace.processes[series.process].name), threads[series.process][series.thread]
-    return process, thread, series.measure.name, series.measure.unit
+    is_of_bytes = series.measure == SAMPLES and trace.sampling is not None and trace.sampling.is_of_bytes
+    return process, thread, series.measure.name, "bytes" if is_of_bytes else series.measure.unit
 
 
 def paths_of(given: Sequence[str]) -> list[str]:

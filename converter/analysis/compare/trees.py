@@ -17,8 +17,6 @@ from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, SCALED, TIME, n
 from traceferry.model import Array, Process, Trace, TraceBuilder
 
 SMALLER = ("(smaller call paths)", "", 0, "", "")
-# The units of measures of self amounts, by the unit of the table whose factors bring them to one level.
-TABLE_UNITS = {"ns": "ns", "count": "samples"}
 Label = tuple[str, str, str, str]
 # Measures that are no further events.
 OTHERS = frozenset({TIME.name, SAMPLES.name, ALLOCATED.name})
@@ -129,7 +127,9 @@ def diff_tree(comparison: Comparison) -> DiffTree:
         named.append(replace(tree, measures=tuple(labels)))
     whole = Tree().merged(*named)
     measured = []
-    for label in dict.fromkeys(label[1:] for label in whole.measures if _is_compared(comparison, label[1:])):
+    compared = dict.fromkeys(label[1:] for label in whole.measures if _is_compared(comparison, label[1:]))
+    # What the tables `self` have comes first.
+    for label in sorted(compared, key=lambda label: label[2] not in OTHERS):
         sides_of_label = [whole.amounts((side, *label)) for side in range(2)]
         nodes = np.union1d(*(node for node, _ in sides_of_label))
         base, new = (
@@ -160,14 +160,13 @@ def _event_of(label: Label) -> str:
 def _levels(comparison: Comparison, label: Label) -> tuple[float, float]:
     """Returns what the sums of both sides are divided by: the sums of the factors of their runs."""
     n_base = len(comparison.sides.base)
-    unit = TABLE_UNITS.get(label[3])
     of_run = np.ones(len(comparison.sides.runs))
     of_event = comparison.tables_named(_event_of(label)) if label[2] not in OTHERS else []
     if of_event:
         of_run = of_event[0].factors.of_run
     for table in comparison.tables_named("self") if not of_event else ():
         # Other weights of samples, as cycles, are at the level of the samples.
-        if table.amounts.unit == (unit or "samples") and label[2] != "allocated bytes":
+        if (table.amounts.unit == "ns") == (label[3] == "ns") and label[2] != "allocated bytes":
             of_run = table.factors.of_run
     return float(of_run[:n_base].sum()), float(of_run[n_base:].sum())
 

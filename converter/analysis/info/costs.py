@@ -8,7 +8,7 @@ from typing import Any
 
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.costs import Cost, costs_of, is_without_name, library_of
-from traceferry.common.units import format_duration
+from traceferry.common.units import format_duration, format_size
 from traceferry.model import Array, TraceBuilder, sums
 from traceferry.symbolication.short_names import brief_name
 from traceferry.timeline.off_cpu import EVENT as OFF_CPU
@@ -30,7 +30,8 @@ def costs_json(collected: Collected) -> list[Json]:
     trace, of_samples = collected.samples.by_stack()
     of_waits = collected.waits.by_stack[:, 0]
     is_sampled = bool(trace.events) and trace.events[0].kind != OFF_CPU.kind
-    found = [_json(trace, "samples", "samples", of_samples)] if is_sampled or not trace.events else []
+    unit = "bytes" if is_sampled and trace.events[0].is_of_bytes else "samples"
+    found = [_json(trace, "samples", unit, of_samples)] if is_sampled or not trace.events else []
     found.append(_json(trace, OFF_CPU.name, "ns", of_waits))
     return [costs for costs in found if costs["largest"]]
 
@@ -67,6 +68,8 @@ def costs_title(costs: Json) -> str:
     """Returns what the amounts are of."""
     if costs["unit"] == "ns":
         return f"largest costs of {format_duration(costs['whole'])} off the CPU"
+    if costs["unit"] == "bytes":
+        return f"largest costs of {format_size(costs['whole'])}"
     return f"largest costs of {costs['whole']:,} sample{'s' * (costs['whole'] != 1)}"
 
 

@@ -46,8 +46,9 @@ def as_text(
     lines += ["", *verdict_lines(summary["verdict"])] if has_verdict else []
     for costs in summary["costs"]:
         lines += _costs(costs, shorts)
-    lines += threads_lines(summary["processes"], top)
-    lines += _events(summary["events"])
+    unit = summary["functions"]["sample_unit"]
+    lines += threads_lines(summary["processes"], top, unit)
+    lines += _events(summary["events"], unit)
     lines += _functions(summary["functions"], shorts)
     lines += _scheduling(summary["scheduling"], shorts)
     of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
@@ -171,11 +172,17 @@ def _thread(row: Json) -> str:
     return f"{row['name']} {row['tid']}"
 
 
-def _events(events: Json) -> list[str]:
-    """Returns the lines of the recorded events, where there are several."""
+def _events(events: Json, unit: str) -> list[str]:
+    """Returns the lines of the recorded events, where there are several. unit: of the first one's samples."""
     if len(events["recorded"]) < 2:
         return []
-    columns = [_number("samples"), ("weight", _event_weight), ("event", _event_name)]
+    first = events["recorded"][0]
+
+    def weight(event: Json) -> str:
+        return _amount(event["weight"], unit if event is first and unit == "bytes" else event["unit"])
+
+    samples = ("samples", lambda event: "" if event is first and unit == "bytes" else str(event["samples"]))
+    columns = [samples, ("weight", weight), ("event", _event_name)]
     ratios: list[Column] = [("ratio", _ratio), _name("name", "of all samples")]
     return _table("events", columns, events["recorded"]) + _table("ratios", ratios, events["ratios"])
 
@@ -183,10 +190,6 @@ def _events(events: Json) -> list[str]:
 def _amount(value: int, unit: str) -> str:
     formats = {"ns": format_duration, "bytes": format_size}
     return formats.get(unit, str)(value)
-
-
-def _event_weight(event: Json) -> str:
-    return _amount(event["weight"], event["unit"])
 
 
 def _event_name(event: Json) -> str:
@@ -205,8 +208,13 @@ def _functions(functions: Json, shorts: Shorts) -> list[str]:
         columns += [*_shared("total_ns", "total", whole_ns, format_duration), _number("calls")]
         of.append(format_duration(whole_ns))
     if any(row["total_samples"] for row in top):
-        columns += [*_shared("samples", "samples", n_samples), *_shared("total_samples", "with callees", n_samples)]
-        of.append(counted(n_samples, "sample"))
+        is_size = functions["sample_unit"] == "bytes"
+        show, head = (format_size, "itself") if is_size else (str, "samples")
+        columns += [
+            *_shared("samples", head, n_samples, show),
+            *_shared("total_samples", "with callees", n_samples, show),
+        ]
+        of.append(format_size(n_samples) if is_size else counted(n_samples, "sample"))
     columns += _weights(top)
     columns.append(("function", lambda row: _function(row, shorts)))
     title = counted(functions["total"], "function") + (f", of {' and '.join(of)}" if of else "")
@@ -222,7 +230,8 @@ def _weights(top: list[Json]) -> list[Column]:
     """Returns the columns of what functions have of each event themselves, and of the ratios of these."""
     if not top or "weights" not in top[0]:
         return []
-    of_weights = [_weight(nth, of) for nth, of in enumerate(top[0]["weights"])]
+    # What counts samples has its columns.
+    of_weights = [_weight(nth, of) for nth, of in enumerate(top[0]["weights"]) if of["unit"] != "samples"]
     shown = [column for column in of_weights if any(column[1](row) for row in top)]
     return [*shown[:EVENTS_SHOWN], *(_ratio_column(nth, of) for nth, of in enumerate(top[0]["ratios"]))][
         : 2 * EVENTS_SHOWN

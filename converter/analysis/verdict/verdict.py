@@ -9,8 +9,8 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.findings import OTHER, Advice, Case, Finding, findings
 from traceferry.common.report import KINDS, Severity
 from traceferry.common.shown_text import encodable
-from traceferry.common.units import format_duration
-from traceferry.model import Trace
+from traceferry.common.units import format_duration, format_size
+from traceferry.model import BYTES, OF_BYTES, Event, Trace
 
 MOST_ADVICE = 3
 GOOD = "good"
@@ -119,7 +119,13 @@ def _good(case: Case) -> str:
     parts = [f"{n:,} {what}{'s' if n != 1 else ''}" for what, n in held.items() if n]
     parts.append(format_duration(trace.end_ts - trace.start_ts))
     if case.facts.samples and trace.sampling is not None:
-        n = case.facts.samples
-        of = f" of {trace.sampling.name}" if trace.sampling.name != NO_EVENT else ""
-        parts.insert(0, f"{n:,} sample{'s' if n != 1 else ''}{of}")
+        parts.insert(0, _amount(trace.sampling, case.facts.samples))
     return f"good recording: {', '.join(parts)}"
+
+
+def _amount(event: Event, n: int) -> str:
+    """Returns how much was counted in words."""
+    if event.is_of_bytes:
+        name = event.name.removesuffix(OF_BYTES)
+        return format_size(n) + (f" of {name}" if name != BYTES else "")
+    return f"{n:,} sample{'s' if n != 1 else ''}" + (f" of {event.name}" if event.name != NO_EVENT else "")

@@ -74,6 +74,11 @@ function fileName(path) {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
+/** What an event is called whose samples are bytes: its name says so. */
+function sizeTitle(name) {
+  return name === "bytes" ? "Bytes" : name.replace(/ \(bytes\)$/, "");
+}
+
 function measureTitle({ name, unit, kind }) {
   if (kind === "off-cpu") {
     return "Time off the CPU";
@@ -81,6 +86,9 @@ function measureTitle({ name, unit, kind }) {
   if (kind !== undefined) {
     const of = unit === "ns" ? "time" : unit === "count" || name.includes(unit) ? "" : unit;
     return name === "tracepoints" ? "All tracepoints" : of === "" ? name : `${name} (${of})`;
+  }
+  if (name === "samples" && unit === "bytes") {
+    return "Bytes";
   }
   const title = name.charAt(0).toUpperCase() + name.slice(1);
   return unit === "count" || unit === "bytes" || name === "time of calls"

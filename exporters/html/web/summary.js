@@ -4,7 +4,13 @@ function headOf(recording, state, help) {
   const { info } = recording;
   const title = info.title || fileName(info.inputs[0]?.path ?? "recording");
   document.title = `${title} – traceferry`;
-  const from = [...new Set(info.inputs.map((input) => `${input.producer}, ${input.format} ${input.version}`))]
+  const from = [
+    ...new Set(
+      info.inputs.map((input) =>
+        [input.producer, `${input.format} ${input.version}`.trim()].filter(Boolean).join(", "),
+      ),
+    ),
+  ]
     .slice(0, 3)
     .join("; ");
   const start = info.time.unix_start_ns;
@@ -52,10 +58,14 @@ function cardsOf(recording) {
     formatCount(threads.length),
   ]);
   const [what, nSamples, others] = sampledIn(recording, samples);
-  cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], [what, nSamples > 0 ? formatCount(nSamples) : ""]);
+  const show = info.functions.sample_unit === "bytes" ? formatBytes : formatCount;
+  cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], [what, nSamples > 0 ? show(nSamples) : ""]);
   const shown = others.length > 3 ? [] : others;
   cards.push(
-    ...shown.map((event) => [eventTitle(event), formatAmount(event.weight, event.unit === "ns" ? "ns" : "count")]),
+    ...shown.map((event) => [
+      eventTitle(event),
+      formatAmount(event.weight, ["ns", "bytes"].includes(event.unit) ? event.unit : "count"),
+    ]),
   );
   cards.push(["Other events", shown.length < others.length ? formatCount(others.length) : ""]);
   cards.push(
@@ -93,6 +103,9 @@ function sampledIn(recording, samples) {
     return [`Samples of ${recording.tracepoints} tracepoints`, all, others];
   }
   const main = recording.mainEvent();
+  if (recording.info.functions.sample_unit === "bytes") {
+    return [sizeTitle(recorded[0].name), samples, recorded.slice(1).filter((e) => e.samples > 0)];
+  }
   return [main === "" ? "Samples" : `Samples of ${main}`, samples, recorded.slice(1).filter((e) => e.samples > 0)];
 }
 

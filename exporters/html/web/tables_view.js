@@ -343,9 +343,12 @@ function threadsView(recording) {
     process.threads.map((thread) => ({ ...thread, process: `${process.name || "process"} ${process.pid}` })),
   );
   const count = (title, value) => ({ title, value, show: (row) => formatCount(value(row)) });
+  const isSize = recording.info.functions.sample_unit === "bytes";
   const columns = [
     count("Calls", (row) => row.calls),
-    count("Samples", (row) => row.samples),
+    isSize
+      ? { title: "Bytes", value: (row) => row.samples, show: (row) => formatBytes(row.samples) }
+      : count("Samples", (row) => row.samples),
     count("Allocations", (row) => row.allocations.count),
     count("Events", (row) => Object.values(row.markers).reduce((a, b) => a + b, 0)),
   ].filter(({ value }) => rows.some((row) => value(row) > 0));
