@@ -608,6 +608,15 @@ def test_the_profile_has_the_amounts_of_the_tables(data_set: Path) -> None:
     assert {k: v for k, v in got.items() if k[1]} == +expected
 
 
+def test_the_profile_has_heaps_in_bytes(tmp_path: Path) -> None:
+    """What is counted in bytes is a view of sizes, called after what was counted."""
+    done = run("aggregate", REPO / "fixtures/stacks/go-heap.pb.gz", "-o", tmp_path / "heaps", "--quiet")
+    assert done.returncode == 0, done.stderr
+    threads = [thread for _, thread in merged_trace(str(tmp_path / "heaps"), "heaps").threads]
+    units = {thread.name.rpartition(": ")[2]: thread.sample_unit for thread in threads}
+    assert units == {"inuse_space": "bytes", "inuse_objects": "count", "alloc_space": "bytes", "alloc_objects": "count"}
+
+
 def test_threads_and_processes_of_the_profile_have_numbers_of_their_own(tmp_path: Path) -> None:
     """Also where a combination of labels has more than 100 threads."""
     n = 150

@@ -18,6 +18,9 @@ from readers import perfetto
 from support import load_checked
 from test_perf_map import LIB, PID, START, read, recorded, reported
 
+from traceferry.analysis.compare.comparison import compare
+from traceferry.analysis.compare.gate import evaluate, parse
+from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.info.text import as_text
 from traceferry.model import Trace
@@ -240,3 +243,41 @@ def test_the_numbers_are_those_of_perf_stat_report(tmp_path: Path) -> None:
     assert shown["page-faults"] == expected["page-faults"]
     assert shown["context-switches"] == expected["context-switches"]
     assert sorted({*process.counters[0].values["ts"].tolist()[1:]}) == sorted({*times})
+
+
+# ---------------------------------------------------------------- what is compared
+
+
+def ipc_of(instructions: int, cycles: int = 1000) -> PerfData:
+    told: dict[str, Any] = {"sample_type": "IDENTIFIER", "clockid": None, "flags": "disabled inherit"}
+    data = PerfData().event("cycles", 0, 0, ids=[CYCLES], **told).event("instructions", 0, 1, ids=[SWITCHES], **told)
+    data.thread_map((7, "app")).stat_config(aggregation=0)
+    for cpu in (0, 1):
+        data.stat(CYCLES, cycles // 2, cpu=cpu).stat(SWITCHES, instructions // 2, cpu=cpu)
+    return data.stat_round(100, last=True)
+
+
+def test_info_has_ratios_of_what_was_counted() -> None:
+    summary = summarize(read(ipc_of(2500)))
+    assert summary["events"]["ratios"] == [{"name": "instructions per cycle", "value": 2.5}]
+    assert re.search(r"ratios:\n +ratio +of all that was counted\n +2.500 +instructions per cycle", as_text(summary))
+
+
+def test_counts_of_several_runs_are_compared_and_have_gates(tmp_path: Path) -> None:
+    """The sum of the processors, and ratios; each side has runs that differ by chance."""
+    sides = {}
+    for side, instructions in (("base", (2500, 2510, 2490)), ("new", (2000, 2010, 1990))):
+        for nth, each in enumerate(instructions):
+            (tmp_path / f"{side}{nth}.data").write_bytes(ipc_of(each).bytes())
+        sides[side] = sorted(map(str, tmp_path.glob(f"{side}*.data")))
+    runs = [[Run.of(path, load_checked(path), with_trees=False) for path in side] for side in sides.values()]
+    comparison = compare(*runs)
+    (counted,) = comparison.tables_named("events")
+    assert {(row.name, row.base, row.new, row.verdict) for row in counted.rows} == {
+        ("cycles", 1000, 1000, "same"), ("instructions", 2500, 2000, "less"),
+    }  # fmt: skip
+    (ratio,) = comparison.tables_named("instructions per cycle")
+    assert [(round(row.base, 6), round(row.new, 6)) for row in ratio.rows] == [(2.5, 2.0)]
+    gates = {"ipc < 2.2": "failed", "ipc < 1.5": "passed", "events('instructions') < -10%": "failed",
+             "events('cycles') > 1%": "passed"}  # fmt: skip
+    assert {gate: evaluate(parse(gate), comparison).status for gate in gates} == gates

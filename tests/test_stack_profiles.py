@@ -313,6 +313,13 @@ def test_sampled_heaps(tmp_path: Path) -> None:
     assert thread.load(trace).other_samples[1]["weight"].tolist() == [1]
 
 
+def test_why_a_sampled_heap_is_empty(tmp_path: Path) -> None:
+    head = {"callFrame": {"functionName": "(root)", "url": ""}, "selfSize": 0, "id": 1, "children": []}
+    (issue,) = (one for one in loaded(tmp_path, {"head": head, "samples": []}, "x.heapprofile").report
+                if one.kind == "no_samples")  # fmt: skip
+    assert issue.detail.startswith("a sampled heap has objects that were live at its end")
+
+
 def test_objects_of_sampled_heaps_and_nodes_without_numbers(tmp_path: Path) -> None:
     frame = {"functionName": "f", "url": "w.js", "lineNumber": 3, "columnNumber": 0}
     leaf = {"callFrame": frame, "selfSize": 48, "id": 2, "children": []}

@@ -168,9 +168,9 @@ class StackProfile:
         process.threads.append(thread)
         return thread
 
-    def note_empty(self) -> None:
+    def note_empty(self, why: str = "") -> None:
         """Reports, at the end, where no thread has anything."""
-        self.trace.report.note("no_samples", int(self._is_empty), where=self.path)
+        self.trace.report.note("no_samples", int(self._is_empty), where=self.path, detail=why)
 
 
 def samples_of(events: Sequence[Event], ts: Array, stack: Array, amounts: Mapping[int, Array]) -> ThreadData:

@@ -23,6 +23,10 @@ from traceferry.timeline.stack_profiles import StackProfile, as_samples, samples
 from traceferry.timeline.stacks import StackTable
 
 NS_OF_US = 1000
+NOTHING_LIVE = (
+    "a sampled heap has objects that were live at its end, and none was sampled: "
+    "node --heap-prof-interval 16384 samples smaller ones, too"
+)
 # What may be long is not parsed with the rest.
 COLUMNS = ("samples", "timeDeltas", "timestamps")
 NO_NUMBERS = np.empty(0, np.int64)
@@ -53,7 +57,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     ts = next((table["ts"] for table in (data.samples, *data.other_samples.values()) if len(table)), NO_NUMBERS)
     process = profile.process(0, source.name, None, int(ts[0]) if len(ts) else end, end)
     profile.add_thread(process, _text(said.get("title")) or "V8", None, data, len(ts))
-    profile.note_empty()
+    profile.note_empty(NOTHING_LIVE if nodes.has(SELF_SIZE) else "")
     trace.report.note("bad_rows", nodes.n_bad, where=f"{source.path} nodes", detail="nodes or samples")
 
 

@@ -25,6 +25,7 @@ from traceferry.timeline.stack_profiles import (
     as_samples,
     number_of,
     samples_of,
+    spread,
     whole_amounts,
 )
 from traceferry.timeline.stacks import StackTable, intern_paths
@@ -119,9 +120,12 @@ class _Mapping:
 
     def _sampled(self, rows: _Rows, scale: int | None, unit: str) -> tuple[ThreadData, int, int]:
         amount, parts = whole_amounts(rows.amount * (scale or 1))
-        ts = np.clip(np.rint(rows.ts * (scale or UNTIMED_NS)), -MOST_NS, MOST_NS).astype(np.int64)
-        ts = np.maximum.accumulate(ts)
-        last = int(ts[-1]) + int(amount[-1] if scale else UNTIMED_NS) if len(ts) else 0
+        if unit == "bytes":
+            ts, last = spread(amount, unit, 0)
+        else:
+            ts = np.clip(np.rint(rows.ts * (scale or UNTIMED_NS)), -MOST_NS, MOST_NS).astype(np.int64)
+            ts = np.maximum.accumulate(ts)
+            last = int(ts[-1]) + int(amount[-1] if scale else UNTIMED_NS) if len(ts) else 0
         if scale is not None:
             amount = np.rint(np.clip(rows.amount, 0, MOST_NS // scale) * scale).astype(np.int64)
             usual = int(np.median(amount[amount > 0])) if np.any(amount > 0) else 0

@@ -85,10 +85,10 @@ class Events:
         return [next(each for each in run.events if each.event.key == key) for run in self.sides.runs]
 
     def _wholes(self) -> Iterator[Amounts]:
-        """Yields what each run has of each further event: times apart from other counts."""
+        """Yields what each run has of each further event: times and sizes apart from other counts."""
         mains = {None if run.sampling is None else run.sampling.key for run in self.sides.runs}
         further = [key for key in self.keys if mains != {key}]
-        for unit in ("ns", "count"):
+        for unit in ("ns", "bytes", "count"):
             keys = [key for key in further if _unit(key) == unit]
             if keys:
                 facts = [[each[1:3] for each in self._recorded(key)] for key in keys]

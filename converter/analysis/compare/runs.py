@@ -11,6 +11,7 @@ from typing import NamedTuple
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details, name_pattern
 from traceferry.analysis.totals.portable import Totals, Tree, functions_of, portable, thread_names, tree_of
+from traceferry.analysis.totals.ratios import counted_events
 from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees, measure_of
 from traceferry.common.errors import UsageError
@@ -93,6 +94,8 @@ def _recorded(collected: Collected, details: Details) -> tuple[Recorded, ...]:
     # Branches that come with one sample are of one place: as many as there are samples are drawn at random.
     n = max(collected.n_samples, 1)
     found += [Recorded(event, amount, amount, amount / n) for event, amount in details.of_branches.items()]
+    # Each event was counted.
+    found += [Recorded(event, amount, amount, 0.0) for event, amount in counted_events(collected.trace)]
     return tuple(found)
 
 

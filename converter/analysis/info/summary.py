@@ -15,7 +15,7 @@ from traceferry.analysis.info.costs import costs_json
 from traceferry.analysis.info.waits import waits_json
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.nameless import group_name, grouped_addresses
-from traceferry.analysis.totals.ratios import ratios_of
+from traceferry.analysis.totals.ratios import counted_events, ratios_of
 from traceferry.analysis.totals.rows import Rows
 from traceferry.analysis.totals.sums_of_trace import (
     AMOUNT_NAMES,
@@ -32,7 +32,7 @@ from traceferry.analysis.verdict import verdict_of
 from traceferry.common.errors import UsageError
 from traceferry.common.titles import title_of
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, LiveSite, growth, live_sites
-from traceferry.model import Array, Counter, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
+from traceferry.model import Array, Counter, Event, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
 from traceferry.model.categories import WRAPPER
 
 TOP = 20
@@ -158,12 +158,12 @@ def _weights(trace: Trace, weights: dict[int, tuple[int, int]]) -> Json:
             {"event": trace.events[row].name, "unit": trace.events[row].unit, "self": amount, "total": total}
             for row, (amount, total) in weights.items()
         ],
-        "ratios": _ratios(trace, own),
+        "ratios": _ratios(trace.events, own),
     }
 
 
-def _ratios(trace: Trace, amounts: dict[int, int]) -> list[Json]:
-    return [{"name": ratio.name, "value": ratio.of(amounts)} for ratio in ratios_of(trace.events)]
+def _ratios(events: Sequence[Event], amounts: dict[int, int]) -> list[Json]:
+    return [{"name": ratio.name, "value": ratio.of(amounts)} for ratio in ratios_of(events)]
 
 
 def _events(collected: Collected) -> Json:
@@ -177,7 +177,12 @@ def _events(collected: Collected) -> Json:
         for event, amounts in zip(trace.events, collected.of_events, strict=True)
     ]
     weights = {row: amounts.weight for row, amounts in enumerate(collected.of_events)}
-    return {"recorded": recorded, "ratios": _ratios(trace, weights)}
+    counted = counted_events(trace)
+    return {
+        "recorded": recorded,
+        "ratios": _ratios(trace.events, weights)
+        + _ratios([event for event, _ in counted], {row: amount for row, (_, amount) in enumerate(counted)}),
+    }
 
 
 def _group_sizes(collected: Collected, group: Array) -> dict[int, int]:

@@ -174,8 +174,9 @@ def _thread(row: Json) -> str:
 
 def _events(events: Json, unit: str) -> list[str]:
     """Returns the lines of the recorded events, where there are several. unit: of the first one's samples."""
+    ratios = _table("ratios", [("ratio", _ratio), _name("name", "of all that was counted")], events["ratios"])
     if len(events["recorded"]) < 2:
-        return []
+        return ratios
     first = events["recorded"][0]
 
     def weight(event: Json) -> str:
@@ -183,8 +184,7 @@ def _events(events: Json, unit: str) -> list[str]:
 
     samples = ("samples", lambda event: "" if event is first and unit == "bytes" else str(event["samples"]))
     columns = [samples, ("weight", weight), ("event", _event_name)]
-    ratios: list[Column] = [("ratio", _ratio), _name("name", "of all samples")]
-    return _table("events", columns, events["recorded"]) + _table("ratios", ratios, events["ratios"])
+    return _table("events", columns, events["recorded"]) + ratios
 
 
 def _amount(value: int, unit: str) -> str:

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from traceferry.model import Event
+from traceferry.model import Event, Trace
 
 PER_THOUSAND = 1000.0
+# Units of events that are shown as such.
+SHOWN_UNITS = ("ns", "bytes")
 # The name of an event without its PMU and modifiers: cpu_core/cycles/u, cycles:u.
 OF_PMU = re.compile(r"(?P<pmu>\w+)/(?P<name>[^/]*)/\w*")
 
@@ -89,3 +91,16 @@ def _accesses(name: str) -> tuple[str, ...]:
 
 def _first(rows: Mapping[str, int], names: Sequence[str]) -> int | None:
     return next((rows[name] for name in names if name in rows), None)
+
+
+def counted_events(trace: Trace) -> list[tuple[Event, int]]:
+    """Returns the events that were counted without samples, as by perf stat, each with how much in all processes; of
+    those that are counted by processor or thread, too, the sum alone."""
+    found: dict[tuple[str, str], float] = {}
+    for process in trace.processes:
+        names = {counter.name for counter in process.counters}
+        for counter in process.counters:
+            if counter.adds_up and counter.name.rpartition(": ")[0] not in names:
+                key = counter.name, counter.unit if counter.unit in SHOWN_UNITS else "count"
+                found[key] = found.get(key, 0.0) + float(counter.values["value"][1:].sum())
+    return [(Event(*key), round(amount)) for key, amount in found.items()]
