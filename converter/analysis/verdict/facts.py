@@ -13,6 +13,7 @@ from traceferry.analysis.totals.nameless import ADDRESS, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.model import Array, Trace, sums
 from traceferry.model.categories import KERNEL, LANGUAGE_COLORS, RUNTIME
+from traceferry.native.distinct import distinct_with_places
 from traceferry.unwinding.endings import is_ending
 
 # Where threads begin: what a whole stack has as its outermost function, in C libraries, in Go, and in signal handlers.
@@ -120,8 +121,8 @@ class _Stacks:
     def _names(self, rows: Array) -> tuple[list[str], Array]:
         """Returns the names of the functions of stacks, and which of them each has."""
         trace = self._trace
-        func, place = np.unique(trace.frames["func"][self._frame[rows]], return_inverse=True)
-        return [trace.func_name(one) for one in func.tolist()], place.reshape(-1)
+        func, place = distinct_with_places(trace.frames["func"][self._frame[rows]].astype(np.int64))
+        return [trace.func_name(one) for one in func.tolist()], place
 
     def _upwards(self, own: Array) -> Array:
         """Returns how many of a stack's frames are so. own: bool, of each frame."""
@@ -146,10 +147,10 @@ class _Stacks:
     def _in_loader(self, rows: Array) -> Array:
         """Returns whether stacks end in the dynamic loader, which has no caller, or in the vdso."""
         trace = self._trace
-        lib, place = np.unique(trace.frames["lib"][self._frame[rows]], return_inverse=True)
+        lib, place = distinct_with_places(trace.frames["lib"][self._frame[rows]].astype(np.int64))
         names = [self._library_name(one) for one in lib.tolist()]
         found = np.array([_LOADER.fullmatch(name) is not None for name in names], bool)
-        return found[place.reshape(-1)] if len(found) else np.zeros(len(rows), bool)
+        return found[place] if len(found) else np.zeros(len(rows), bool)
 
     def _library_name(self, lib: int) -> str:
         return self._library_names[lib] if lib >= 0 else ""
@@ -192,13 +193,15 @@ class _Stacks:
         is_nameless = np.array([NAMELESS.fullmatch(name) is not None for name in names], bool)[place]
         rows = self._used[is_nameless]
         frames = self._frame[rows]
-        held = np.stack((place[is_nameless], self._trace.frames["lib"][frames], self._is_kernel_frame[frames]))
-        groups, of_rows = np.unique(held, axis=1, return_inverse=True)
-        holders = [
-            KERNEL_GROUP if is_kernel else self._library_name(lib) or _memory(names[nth])
-            for nth, lib, is_kernel in groups.T.tolist()
-        ]
-        return self._by_name(holders, of_rows.reshape(-1), rows)
+        # A number for each name, library, and whether it is the kernel's.
+        lib, n_libs = self._trace.frames["lib"][frames].astype(np.int64), len(self._library_names) + 1
+        held = (place[is_nameless] * n_libs + lib + 1) * 2 + self._is_kernel_frame[frames]
+        groups, of_rows = distinct_with_places(held)
+        holders = []
+        for of_library, is_kernel in (divmod(one, 2) for one in groups.tolist()):
+            name, library = divmod(of_library, n_libs)
+            holders.append(KERNEL_GROUP if is_kernel else self._library_name(library - 1) or _memory(names[name]))
+        return self._by_name(holders, of_rows, rows)
 
     def _generated(self) -> dict[str, int]:
         """Returns the samples with a frame of code that no file holds and nothing names, by the runtime below it."""
