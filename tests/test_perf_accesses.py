@@ -244,7 +244,7 @@ def test_why_there_are_no_samples() -> None:
     dummy = recorded(name="dummy", type=SOFTWARE, config=DUMMY)
     assert why(dummy).startswith("its event is dummy")
     assert why(recorded()) == "cpu-clock did not occur, or nothing ran, while it was recorded"
-    assert why(recorded().stat(1, 5)) == "perf stat counted nothing that it could write"
+    assert why(recorded().stat(1, 5)).startswith("perf stat counted nothing")
     for kind in (SCHEDSTAT_CPU, SCHEDSTAT_DOMAIN):
         assert why(recorded().raw_record(kind, 0, bytes(32))).startswith("perf sched stats record writes statistics")
 

@@ -148,6 +148,12 @@ def test_what_was_counted_after_the_last_round_is_named() -> None:
     assert counted(read(more))["cycles"] == [1000, 500]
 
 
+def test_nothing_that_was_counted_is_told() -> None:
+    """As where a virtual machine does not count cycles: perf says <not counted>."""
+    trace = read(counting().stat(CYCLES, 0, 100, 0).stat(SWITCHES, 5, 0, 0).stat_round(9))
+    assert (reported(trace), trace.processes) == ({"event_never_ran": 2, "no_samples": 1}, [])
+
+
 def test_counts_without_a_round_are_none() -> None:
     trace = read(counting().stat(CYCLES, 60))
     assert reported(trace) == {"no_samples": 1}

@@ -11,6 +11,7 @@ import numpy as np
 from traceferry.common.recorder import command_of
 from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
+from traceferry.importers.perf.not_read import NOTHING_COUNTED
 from traceferry.importers.perf.recording import Counts, Event, Recording
 from traceferry.model import COUNTER_VALUES, Array, Counter, Process, Table, TraceBuilder, rows_by_key
 
@@ -29,6 +30,10 @@ def add_counts(trace: TraceBuilder, recording: Recording, counts: Counts, offset
     tid, name = _counted(recording, counts)
     process = Process(tid, name, offset_ns, offset_ns + int(counts.ts[-1]))
     process.counters += counters(recording, counts, offset_ns, trace.report, where)
+    if not process.counters:
+        trace.report.note("no_samples", where=where, detail=NOTHING_COUNTED)
+        return
+    trace.report.note("counts_only", where=where)
     trace.processes.append(process)
 
 

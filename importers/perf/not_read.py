@@ -16,6 +16,7 @@ from traceferry.importers.perf.recording import Counts, Event, Problem, Samples
 from traceferry.importers.perf.stream import Stream
 from traceferry.model import distinct
 
+NOTHING_COUNTED = "perf stat counted nothing: the machine may not count these events, or they did not occur"
 SWITCHES = {RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE}
 
 # PERF_AUXTRACE_*, by the type in AUXTRACE_INFO.
@@ -36,9 +37,7 @@ def what_is_not_read(
 ) -> Iterator[Problem]:
     """Kinds of records, and parts of samples, with how many there are."""
     yield from _traces(stream)
-    if counts is not None:
-        yield Problem("counts_only", 1)
-    else:
+    if counts is None:
         yield from _why_no_samples(stream, events, samples)
     for kind, what in RECORDS.items():
         at = stream.other_at[stream.other_type == kind]
@@ -74,7 +73,7 @@ def _why_no_samples(stream: Stream, events: Sequence[Event], samples: Samples) -
     if len(samples) or types & SWITCHES:
         return
     if types & {RecordType.STAT, RecordType.STAT_ROUND, RecordType.STAT_CONFIG}:
-        why = "perf stat counted nothing that it could write"
+        why = NOTHING_COUNTED
     elif types & {RecordType.SCHEDSTAT_CPU, RecordType.SCHEDSTAT_DOMAIN}:
         why = "perf sched stats record writes statistics, not samples: perf sched record writes samples"
     elif RecordType.AUXTRACE in types:

@@ -173,7 +173,9 @@ def _counts_only(case: Case) -> Finding | None:
     if issue is None:
         return None
     n_counters = sum(len(process.counters) for process in case.trace.processes)
-    headline = f"{n_counters} counters of perf stat, and no samples: no functions, and no stacks"
+    headline = (
+        f"{n_counters} counter{'s' * (n_counters != 1)} of perf stat, and no samples: no functions, and no stacks"
+    )
     advice: tuple[Advice, ...] = ()
     if case.command is not None:
         text = "samples tell which functions the counts are of"
