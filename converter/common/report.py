@@ -165,9 +165,9 @@ KINDS: dict[str, Kind] = {
         "loss", "parts of the recording are not read", "perf script, perf report and perf stat report read them"
     ),
     "sample_parts_not_read": Kind("info", "parts of samples are not read", "perf script and perf report read them"),
-    "event_never_ran": Kind("info", "a counter of a group never ran: the processor had no place for it, or the machine "
+    "event_never_ran": Kind("info", "a counter never ran: the processor had no place for it, or the machine "
         "does not count it; it has no weight",
-        "record fewer events in one group"),
+        "record fewer events at once"),
     "throttled": Kind("loss", "the kernel throttled sampling because it took too much time",
         "record with a lower frequency (-F)"),
     "deferred_missing": Kind("loss", "the deferred user part of stacks is missing from the recording"),

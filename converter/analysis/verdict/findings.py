@@ -153,7 +153,7 @@ def _no_samples(case: Case) -> Finding | None:
     if command is not None and not event.startswith(("cpu-clock", "task-clock")):
         text = "the processor's clock counts on every machine, also on virtual ones"
         advice.append(Advice("no_samples", text, command.with_options({"-e": "cpu-clock"}).text))
-    elif command is not None and command.value("-F") is None:
+    elif command is not None and command.value("-F") is None and not command.is_count:
         text = "sample a program that ends soon more often"
         advice.append(Advice("no_samples", text, command.with_options({"-F": "20000"}).text))
     if command is not None:
