@@ -179,6 +179,7 @@ def test_samples_beside_counts(tmp_path: Path) -> None:
     (counts,) = (process for process in trace.processes if process.counters)
     (samples,) = (process for process in trace.processes if process.threads)
     assert (samples.start_ts, counts.start_ts, counts.end_ts) == (trace.start_ts, trace.start_ts, trace.start_ts + 250)
+    assert summarize(trace)["verdict"]["kind"] != "counts_only"
 
 
 # ---------------------------------------------------------------- what is shown
