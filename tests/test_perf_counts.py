@@ -79,6 +79,11 @@ def test_processors_that_were_asked_for_apart_stand_below_their_sum() -> None:
     }  # fmt: skip
 
 
+def test_counts_of_all_processors_are_not_of_one() -> None:
+    data = counting(aggregation=0).stat(CYCLES, 10).stat(SWITCHES, 1).stat_round(9)
+    assert counted(read(data)) == {"cycles": [10], "context-switches": [1]}
+
+
 def test_threads_that_were_asked_for_apart_stand_below_their_sum() -> None:
     data = counting((7, "app"), (8, "worker"))
     data.feature(CMDLINE=["perf", "stat", "record", "--per-thread", "-p", "7"])

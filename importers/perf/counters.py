@@ -77,7 +77,7 @@ def counters(recording: Recording, counts: Counts, offset_ns: int, report: Repor
 
 def _parts(recording: Recording, counts: Counts) -> tuple[Array, Callable[[int], str] | None]:
     """Returns what of each value tells the counter that it is of beside the event's own, and how that is called."""
-    if counts.is_by_cpu:
+    if counts.is_by_cpu and np.all(counts.cpu >= 0):
         return counts.cpu, lambda cpu: f"CPU {cpu}"
     if PER_THREAD in recording.features.cmdline:
         return counts.thread, lambda nth: _thread_name(counts.threads, nth)
