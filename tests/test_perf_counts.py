@@ -159,6 +159,12 @@ def test_nothing_that_was_counted_is_told() -> None:
     assert (reported(trace), trace.processes) == ({"event_never_ran": 2, "no_samples": 1}, [])
 
 
+def test_the_start_has_no_date() -> None:
+    """perf stat reads no clock for CLOCK_DATA: it would have begun in 1970."""
+    trace = read(two_rounds(counting().feature(CLOCK_DATA=(0, 0, 0))))
+    assert summarize(trace)["time"] == {"clock": "sched", "duration_ns": 250, "unix_start_ns": None}
+
+
 def test_counts_without_a_round_are_none() -> None:
     trace = read(counting().stat(CYCLES, 60))
     assert reported(trace) == {"no_samples": 1}

@@ -412,6 +412,11 @@ class Trace:
         return self.events[0] if self.events else None
 
     @property
+    def sample_unit(self) -> str:
+        """Returns what samples of the first event are: "bytes" of heaps, else "samples"."""
+        return BYTES if self.sampling is not None and self.sampling.is_of_bytes else "samples"
+
+    @property
     def start_ts(self) -> int:
         """The first time stamp of the recording, in ns on its clock."""
         return self.bounds[0] if self.bounds else min((p.start_ts for p in self.processes), default=0)

@@ -15,6 +15,7 @@ from traceferry.exporters.firefox.markers import graph_color
 from traceferry.exporters.tiers import category_of_tiers
 from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints, shown_weights
 from traceferry.model import (
+    BYTES,
     RUNNING,
     SAMPLES,
     Array,
@@ -160,7 +161,7 @@ def _parts(trace: Trace, thread: Thread, data: ThreadData) -> list[Part]:
         for event, samples in shown_weights(trace, data)
     ]
     weight, running = _weight_mark(trace, data), _running_mark(trace, data)
-    if len(data.samples) and not thread.sample_unit and trace.sampling is not None and trace.sampling.is_of_bytes:
+    if len(data.samples) and not thread.sample_unit and trace.sample_unit == BYTES:
         # They weigh bytes, as views of sizes do.
         weight |= {"bytes": True}
     if not (len(data.calls) and len(data.samples)):

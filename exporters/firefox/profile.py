@@ -153,9 +153,7 @@ def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -
 def sample_weights(trace: Trace, data: ThreadData) -> str:
     """Returns the unit of a thread's samples where some stand for several, else ""."""
     is_weighed = trace.sampling is not None and np.any(trace.sampling.n_samples(data.samples) != 1)
-    if is_weighed and trace.sampling is not None and trace.sampling.is_of_bytes:
-        return "bytes"
-    return "samples" if is_weighed else ""
+    return trace.sample_unit if is_weighed else ""
 
 
 def _write_samples(json: JsonWriter, trace: Trace, samples: Table, stacks: Stacks, unit: str) -> None:

@@ -29,6 +29,7 @@ from traceferry.analysis.totals.trees import (
     Trees,
     measure_of,
     nearest_kept,
+    unit_of,
 )
 from traceferry.analysis.totals.waits import Wait
 from traceferry.exporters.firefox.tables import lib_of_func
@@ -297,8 +298,7 @@ def _add_live(trees: Trees) -> None:
 
 
 def _measure(trace: Trace, measure: Measure, facts: dict[Measure, Json]) -> Json:
-    is_of_bytes = measure == SAMPLES and trace.sampling is not None and trace.sampling.is_of_bytes
-    unit = "bytes" if is_of_bytes else measure.unit
+    unit = unit_of(trace, measure)
     return {"name": measure.name, "unit": unit, "timed": measure.is_timed, **facts.get(measure, {})}
 
 

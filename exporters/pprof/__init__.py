@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from traceferry.analysis.totals.trees import SAMPLES, Measure
+from traceferry.analysis.totals.trees import SAMPLES, Measure, unit_of
 from traceferry.exporters.amounts import Amounts
 from traceferry.files.output import Output
-from traceferry.model import BYTES, OF_BYTES, Strings, TraceBuilder
+from traceferry.model import OF_BYTES, Strings, TraceBuilder
 
 # Fields of Profile, then those of the messages in it.
 TYPES, STACKS, LOCATION, FUNCTION, STRING_TABLE, TIME_NANOS, DURATION_NANOS = 1, 2, 4, 5, 6, 9, 10
@@ -73,9 +73,8 @@ def _name_of(trace: TraceBuilder, measure: Measure) -> str:
 
 
 def _unit_of(trace: TraceBuilder, measure: Measure) -> str:
-    if measure == SAMPLES and trace.sampling is not None and trace.sampling.is_of_bytes:
-        return BYTES
-    return UNITS.get(measure.unit, measure.unit)
+    unit = unit_of(trace, measure)
+    return UNITS.get(unit, unit)
 
 
 def _write_function(trace: TraceBuilder, out: Output, texts: Strings, func: int) -> None:

@@ -1,9 +1,9 @@
-"""Map: what perf stat counted becomes counters of the program. None of its threads is told of."""
+"""Map: what perf stat counted becomes counters of the program, of which no thread is recorded."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 import numpy as np
@@ -56,7 +56,6 @@ def counters(recording: Recording, counts: Counts, offset_ns: int, report: Repor
     report.note("counts_after_end", n_left, where=where)
     is_counted &= counts.in_round < len(counts.ts)
     rows_of = rows_by_key(np.where(is_counted, counts.event, -1))
-    parts, title = _parts(recording, counts)
     ts = np.append(np.int64(0), counts.ts) + offset_ns
     for event in recording.events:
         rows = rows_of.get(event.index, np.zeros(0, np.int64))
@@ -64,24 +63,20 @@ def counters(recording: Recording, counts: Counts, offset_ns: int, report: Repor
             report.note("event_never_ran", where=f"{where} {event.name}", detail=event.name)
             continue
         unit, scale = _unit(event, counts)
-
-        def counter(name: str, rows: Array, unit: str = unit, scale: float = scale) -> Counter:
-            values = np.bincount(counts.in_round[rows] + 1, since[rows] * scale, len(ts))
-            return Counter(encodable(name), unit, DOC, Table(COUNTER_VALUES, {"ts": ts, "value": values}), adds_up=True)
-
-        yield counter(event.name, rows)
-        if title is not None:
-            for part, mine in rows_by_key(parts[rows]).items():
-                yield counter(f"{event.name}: {title(part)}", rows[mine])
+        for name, mine in ((event.name, rows), *_parts(event.name, rows, recording, counts)):
+            values = np.bincount(counts.in_round[mine] + 1, since[mine] * scale, len(ts))
+            table = Table(COUNTER_VALUES, {"ts": ts, "value": values})
+            yield Counter(encodable(name), unit, DOC, table, adds_up=True)
 
 
-def _parts(recording: Recording, counts: Counts) -> tuple[Array, Callable[[int], str] | None]:
-    """Returns what of each value tells the counter that it is of beside the event's own, and how that is called."""
+def _parts(name: str, rows: Array, recording: Recording, counts: Counts) -> Iterator[tuple[str, Array]]:
+    """Yields the processors or threads of an event that perf was asked to count apart: (name, the rows of `counts`)."""
     if counts.is_by_cpu and np.all(counts.cpu >= 0):
-        return counts.cpu, lambda cpu: f"CPU {cpu}"
-    if PER_THREAD in recording.features.cmdline:
-        return counts.thread, lambda nth: _thread_name(counts.threads, nth)
-    return counts.cpu, None
+        for cpu, mine in rows_by_key(counts.cpu[rows]).items():
+            yield f"{name}: CPU {cpu}", rows[mine]
+    elif PER_THREAD in recording.features.cmdline:
+        for thread, mine in rows_by_key(counts.thread[rows]).items():
+            yield f"{name}: {_thread_name(counts.threads, thread)}", rows[mine]
 
 
 def _thread_name(threads: Sequence[tuple[int, str]], nth: int) -> str:

@@ -5,7 +5,6 @@ Source: tools/lib/perf/include/perf/event.h (perf_record_stat, perf_record_stat_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,23 +32,24 @@ AGGREGATION_NONE = 0  # of enum aggr_mode: -A; the other numbers have changed wi
 class CountSetup:
     """The records of perf stat before its first counts.
 
-    threads: (tid, name or ""), in the order of STAT's `thread`; units, scales: of events, by their ids; is_by_cpu: the
-    counts of each processor are to be shown apart.
+    threads: (tid, name or ""), in the order of STAT's `thread`; units: (unit, what a value is multiplied with to be in
+    it) of events, by their ids; is_by_cpu: the counts of each processor are to be shown apart.
     """
 
     threads: list[tuple[int, str]] = field(default_factory=list)
-    units: dict[int, str] = field(default_factory=dict)
-    scales: dict[int, float] = field(default_factory=dict)
+    units: dict[int, tuple[str, float]] = field(default_factory=dict)
     is_by_cpu: bool = False
 
     def read_update(self, update: int, number: int, fields: Fields) -> None:
         """Reads the rest of an EVENT_UPDATE: the unit, a string, or the scale, a double."""
+        unit, scale = self.units.get(number, ("", 1.0))
         if update == UPDATE_UNIT:
-            self.units[number] = until_nul(fields.bytes(fields.left))
+            unit = until_nul(fields.bytes(fields.left))
         elif update == UPDATE_SCALE:
-            (scale,) = np.frombuffer(fields.bytes(8), fields.order + "f8").tolist()
-            # Not of any unit: it would make numbers that are not finite.
-            self.scales[number] = scale if abs(scale) < LARGEST_SCALE else 1.0
+            (said,) = np.frombuffer(fields.bytes(8), fields.order + "f8").tolist()
+            # A larger one is of no unit, and would make numbers that are not finite.
+            scale = said if abs(said) < LARGEST_SCALE else 1.0
+        self.units[number] = unit, scale
 
     def read_threads(self, fields: Fields) -> None:
         """THREAD_MAP: u64 nr; nr times u64 pid, char comm[16]. A pid of -1 stands for all."""
@@ -94,11 +94,6 @@ def read_counts(stream: Stream, table: EventTable, setup: CountSetup, problems: 
     ts = np.minimum(numbers_at(data, round_at + 16, order + "u8"), LATEST).astype(np.int64)
     ts = np.maximum.accumulate(ts)
     return Counts(
-        ts, in_round[known], event[known].astype(np.int32), cpu, thread, value, enabled, running, *_described(setup)
-    )
-
-
-def _described(setup: CountSetup) -> tuple[Sequence[tuple[int, str]], dict[int, tuple[str, float]], bool]:
-    units = {number: (unit, setup.scales.get(number, 1.0)) for number, unit in setup.units.items()}
-    units |= {number: ("", scale) for number, scale in setup.scales.items() if number not in units}
-    return setup.threads, units, setup.is_by_cpu
+        ts, in_round[known], event[known].astype(np.int32), cpu, thread, value, enabled, running,
+        setup.threads, setup.units, setup.is_by_cpu,
+    )  # fmt: skip

@@ -88,7 +88,8 @@ class FeatureReader:
                 features.mmap_len = fields.unpack("5I")[-1]  # behind version, type, level and ratio
             case Feature.CLOCK_DATA:
                 version, clockid, wall, clock = fields.unpack("IIQQ")
-                if version == 1:
+                # perf stat reads no clock, and writes zeros.
+                if version == 1 and wall:
                     features.clock_data = (clockid, wall, clock)
             case AndroidFeature.META_INFO:
                 while fields.left:

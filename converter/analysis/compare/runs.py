@@ -13,7 +13,7 @@ from traceferry.analysis.totals.details import Details, name_pattern
 from traceferry.analysis.totals.portable import Totals, Tree, functions_of, portable, thread_names, tree_of
 from traceferry.analysis.totals.ratios import counted_events
 from traceferry.analysis.totals.rows import Key
-from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees, measure_of
+from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees, measure_of, unit_of
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import encodable
 from traceferry.model import Event, Trace, sums
@@ -106,8 +106,7 @@ def _measure(trace: Trace, threads: list[list[str]], series: Series) -> tuple[st
     if series.thread < 0 or series.measure not in (TIME, SAMPLES, ALLOCATED, *of_events):
         return None
     process, thread = name_pattern(trace.processes[series.process].name), threads[series.process][series.thread]
-    is_of_bytes = series.measure == SAMPLES and trace.sampling is not None and trace.sampling.is_of_bytes
-    return process, thread, series.measure.name, "bytes" if is_of_bytes else series.measure.unit
+    return process, thread, series.measure.name, unit_of(trace, series.measure)
 
 
 def paths_of(given: Sequence[str]) -> list[str]:

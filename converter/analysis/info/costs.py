@@ -30,8 +30,7 @@ def costs_json(collected: Collected) -> list[Json]:
     trace, of_samples = collected.samples.by_stack()
     of_waits = collected.waits.by_stack[:, 0]
     is_sampled = bool(trace.events) and trace.events[0].kind != OFF_CPU.kind
-    unit = "bytes" if is_sampled and trace.events[0].is_of_bytes else "samples"
-    found = [_json(trace, "samples", unit, of_samples)] if is_sampled or not trace.events else []
+    found = [_json(trace, "samples", trace.sample_unit, of_samples)] if is_sampled or not trace.events else []
     found.append(_json(trace, OFF_CPU.name, "ns", of_waits))
     return [costs for costs in found if costs["largest"]]
 

@@ -103,7 +103,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
         "functions": {
             "total": len(trace.funcs),
             "samples": collected.n_samples,
-            "sample_unit": "bytes" if trace.sampling is not None and trace.sampling.is_of_bytes else "samples",
+            "sample_unit": trace.sample_unit,
             "self_ns": sums.total(collected.by_func()["self_ns"]),
             "top": functions_json(collected, top, sort),
         },

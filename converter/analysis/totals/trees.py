@@ -14,7 +14,7 @@ import numpy as np
 
 from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
 from traceferry.analysis.totals.rows import by_pair
-from traceferry.model import Array, Event, Table, Thread, ThreadData, TraceBuilder, sums
+from traceferry.model import BYTES, Array, Event, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.native.distinct import distinct_with_places
 from traceferry.native.nodes import NodeTable
 
@@ -76,6 +76,11 @@ SCALED = " (scaled)"
 def measure_of(event: Event) -> Measure:
     """Returns the measure of the weights of an event's samples."""
     return Measure(event.name + SCALED * event.is_scaled, event.unit)
+
+
+def unit_of(trace: Trace, measure: Measure) -> str:
+    """Returns the unit of a measure of the trace: of samples that are bytes, "bytes"."""
+    return BYTES if measure == SAMPLES and trace.sample_unit == BYTES else measure.unit
 
 
 def is_weighed(event: Event) -> bool:
