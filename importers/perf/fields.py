@@ -88,7 +88,7 @@ def numbers_at(data: memoryview | Array, at: Array, dtype: str) -> Array:
     bytes must be there."""
     kind, at = np.dtype(dtype), np.ascontiguousarray(at, np.int64)
     found = np.empty(len(at), f"u{kind.itemsize}")
-    for part in _windows(data, at):
+    for part in windows(data, at):
         found[part] = _fields.numbers(data, at[part], kind.itemsize, dtype.startswith(">"))
     return found.view(kind.newbyteorder("="))
 
@@ -98,12 +98,12 @@ def fields_at(data: memoryview | Array, at: Array, offsets: Array, sizes: Array,
     data: as for `numbers_at`."""
     at = np.ascontiguousarray(at, np.int64)
     found = np.empty((len(offsets), len(at)), np.uint64)
-    for part in _windows(data, at):
+    for part in windows(data, at):
         found[:, part] = _fields.fields(data, at[part], offsets, sizes, big)
     return found
 
 
-def _windows(data: memoryview | Array, at: Array) -> Iterator[slice]:
+def windows(data: memoryview | Array, at: Array) -> Iterator[slice]:
     """Yields parts of the offsets, which go through a window each where they rise. Its pages are given back where there
     is more than one."""
     span = int(at.max()) - int(at.min()) if len(at) else 0

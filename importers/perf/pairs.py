@@ -12,9 +12,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.recording import Event, Problem, Recording
-from traceferry.importers.perf.scheduling import COMMON_PID_AT, COMMON_SIZE
+from traceferry.importers.perf.tracepoint_rows import COMMON_PID, COMMON_SIZE
 from traceferry.importers.perf.tracepoints import Field
 from traceferry.model import Array
 
@@ -218,7 +217,7 @@ def _tids(recording: Recording, rows: Array) -> Array:
     samples = recording.samples
     tid = samples.tid[rows].astype(np.int64)
     if np.all((samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE)):
-        tid[:] = numbers_at(recording.stream, samples.raw_at[rows] + COMMON_PID_AT, recording.order + "i4")
+        tid[:] = recording.field(COMMON_PID, rows)
     return tid
 
 

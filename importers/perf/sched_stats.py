@@ -8,12 +8,13 @@ one, and at ticks, with the stack it has then. All but _runtime need the sysctl 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf.recording import Event, Recording
+from traceferry.importers.perf.recording import Recording
+from traceferry.importers.perf.tracepoint_rows import TracepointRows
 from traceferry.model import Array, rows_by_key
 
 SLEEP, BLOCKED, IOWAIT = "sched:sched_stat_sleep", "sched:sched_stat_blocked", "sched:sched_stat_iowait"
@@ -21,6 +22,7 @@ WAIT, RUNTIME = "sched:sched_stat_wait", "sched:sched_stat_runtime"
 # Why a thread was off, by the event that tells it.
 REASON = {SLEEP: "S", BLOCKED: "D", IOWAIT: "D", WAIT: "R"}
 NAMES = (*REASON, RUNTIME)
+OF_STATISTIC = ("pid", "delay", "runtime")
 # The kernel takes the time of a sample a little later than the one that it has measured to.
 JITTER_NS = 20_000
 BEFORE, AFTER = -1, (1 << 63) - 1
@@ -42,10 +44,10 @@ REASONS = ("", "S", "D", "R")
 Named = Callable[[Array], Array]
 
 
-def times_off(recording: Recording, events: list[tuple[Event, Array]], here: Named) -> Iterator[tuple[int, Off]]:
-    """Yields (thread, its times off). events: those of NAMES with their rows; here: gives the numbers that samples have
-    for those that tracepoints have."""
-    parts = [part for event, rows in events if (part := _measured(recording, event, rows)) is not None]
+def times_off(recording: Recording, measured: Sequence[TracepointRows], here: Named) -> Iterator[tuple[int, Off]]:
+    """Yields (thread, its times off). measured: samples of NAMES with the fields OF_STATISTIC; here: gives the numbers
+    that samples have for those that tracepoints have."""
+    parts = [part for one in measured if (part := _measured(recording, one)) is not None]
     if not parts:
         return
     tid, reason, begin, end, row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -66,19 +68,17 @@ def times_off(recording: Recording, events: list[tuple[Event, Array]], here: Nam
             yield thread, off
 
 
-def _measured(recording: Recording, event: Event, rows: Array) -> tuple[Array, Array, Array, Array, Array] | None:
+def _measured(recording: Recording, one: TracepointRows) -> tuple[Array, Array, Array, Array, Array] | None:
     """Returns (thread, reason, begin, end, row) of each sample; the reason of a run is -1."""
-    assert event.tracepoint is not None
-    name = event.tracepoint.full_name
-    fields = {one.name: one for one in event.tracepoint.fields}
-    lasted = "runtime" if name == RUNTIME else "delay"
-    if not {"pid", lasted} <= fields.keys():
+    is_run = one.name == RUNTIME
+    lasted = "runtime" if is_run else "delay"
+    if not {"pid", lasted} <= one.fields.keys():
         return None
-    end = recording.samples.ts[rows]
-    amount = recording.field(fields[lasted], rows).astype(np.uint64)
+    end = recording.samples.ts[one.rows]
+    amount = one.fields[lasted].astype(np.uint64)
     begin = end - np.minimum(amount, end.astype(np.uint64)).astype(np.int64)
-    reason = np.full(len(rows), -1 if name == RUNTIME else REASONS.index(REASON[name]), np.int8)
-    return recording.field(fields["pid"], rows).astype(np.int32), reason, begin, end, rows.astype(np.int32)
+    reason = np.full(len(one.rows), -1 if is_run else REASONS.index(REASON[one.name]), np.int8)
+    return one.fields["pid"].astype(np.int32), reason, begin, end, one.rows.astype(np.int32)
 
 
 def _joined(begin: Array, end: Array, reason: Array, row: Array) -> Off:

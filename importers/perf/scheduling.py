@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf._thread_states import Proof
 from traceferry.importers.perf.events import SOFTWARE_NAMES
-from traceferry.importers.perf.fields import numbers_at
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.losses import Losses
-from traceferry.importers.perf.recording import Event, Recording
-from traceferry.importers.perf.sched_stats import AFTER, BEFORE, REASONS, RUNTIME, Off, times_off
+from traceferry.importers.perf.recording import Recording
+from traceferry.importers.perf.sched_stats import AFTER, BEFORE, OF_STATISTIC, REASONS, RUNTIME, Off, times_off
 from traceferry.importers.perf.sched_stats import NAMES as STATISTICS
+from traceferry.importers.perf.tracepoint_rows import TracepointRows, read_tracepoints
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array, distinct
 from traceferry.native.distinct import distinct_with_places
@@ -29,6 +28,9 @@ from traceferry.native.distinct import distinct_with_places
 SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
 # What the table of scheduling tells, and markers would tell again.
 TOLD = (SWITCH, *WAKES)
+OF_SWITCH = ("prev_pid", "prev_state", "next_pid")
+# What is read of each tracepoint.
+READ = {SWITCH: OF_SWITCH, **dict.fromkeys(WAKES, ("pid",)), **dict.fromkeys(STATISTICS, OF_STATISTIC)}
 CONTEXT_SWITCHES = SOFTWARE_NAMES.index("context-switches")
 # Tracepoints between a thread's switch and the next one's first instruction are of the thread that left.
 OF_SWITCHES = ("sched:sched_switch", "tlb:", "x86_fpu:", "sched:sched_stat_runtime")
@@ -38,7 +40,6 @@ IN, OUT = 0, 1
 PREEMPT = 1  # a letter of Switching.letters
 # common_flags of a tracepoint: the thread was interrupted by what is recorded.
 IN_INTERRUPT = 0x08 | 0x10
-COMMON_FLAGS_AT, COMMON_PID_AT, COMMON_SIZE = 2, 4, 8
 # TASK_REPORT of kernels since 4.14, for recordings without the text of the format.
 LETTERS = ((1, "S"), (2, "D"), (4, "T"), (8, "t"), (0x10, "X"), (0x20, "Z"), (0x40, "P"), (0x80, "I"))
 NEVER_TS = (1 << 63) - 1
@@ -117,13 +118,18 @@ class Switching:
         self.recording = recording
         self.letters = ["", "R"]
         self.is_partial = bool(recording.cpus) and len(recording.cpus) < (recording.features.n_cpus_online or 0)
-        self._names = _Names(recording)
-        self.tells_of_all = not len(recording.switches) and self._is_of_all_threads()
-        self._reasons: Array | None = None
-        parts = [*self._of_tracepoints(), *self._of_records(), *self._of_counter()]
+        told = read_tracepoints(recording, READ)
+        switches = [one for one in told if one.name == SWITCH]
+        wakes = [one for one in told if one.name in WAKES]
+        self._names = _Names(recording, told)
+        self.n_left_out = sum(int(np.maximum(recording.samples.period[one.rows] - 1, 0).sum()) for one in switches)
+        # The tracepoint was recorded on processors, not in some threads, where the idle thread leaves, too.
+        is_of_all = any(bool((recording.samples.tid[one.rows] == 0).any()) for one in switches)
+        self.tells_of_all = not len(recording.switches) and is_of_all
+        parts = [*self._of_tracepoints(switches), *self._of_records(), *self._of_counter()]
         # Beside switches, what is measured tells only when a thread went on.
         measured = (RUNTIME,) if parts else STATISTICS
-        off = list(times_off(recording, list(_rows_of(recording, measured)), self._names.here))
+        off = list(times_off(recording, [one for one in told if one.name in measured], self._names.here))
         parts += self._of_statistics(off, (IN,) if parts else (OUT, IN))
         tid = np.concatenate([tid for tid, _ in parts] or [np.zeros(0, np.int32)])
         steps = [np.concatenate(columns) for columns in zip(*(steps for _, steps in parts), strict=True)]
@@ -133,8 +139,9 @@ class Switching:
             tid, steps = tid[order], [column[order] for column in steps]
         self._steps = ByThread(tid, steps)
         self._samples = steps[3][(tid > 0) & (steps[2] != OF_RECORD) & (steps[3] >= 0)]
-        self._idle = ByThread(*self._of_processors())
-        self._wakes = ByThread(*self._of_wakes(off))
+        self._idle = ByThread(*self._of_processors(switches if self.tells_of_all else ()))
+        self._wakes = ByThread(*self._of_wakes(wakes, off))
+        self._waker = self._wakers([one for one in told if one.name != SWITCH])
         self.losses = Losses(recording)
         self.tells_returns = len(recording.switches) > 0 or self.tells_of_all or len(off) > 0
 
@@ -158,12 +165,6 @@ class Switching:
             known = (last >= 0) & is_idle[last] if len(switched) else np.zeros(len(rows), bool)
             found[rows[known]] = switched[last[known]]
         return found
-
-    @cached_property
-    def n_left_out(self) -> int:
-        """Counts the switches that the recorder left out on purpose, as the periods of the others tell."""
-        period = self.recording.samples.period
-        return sum(int(np.maximum(period[rows] - 1, 0).sum()) for _, rows in _rows_of(self.recording, (SWITCH,)))
 
     def steps(self, tid: int, start: int, until: int) -> Steps:
         return Steps(*self._steps.of(tid, start, until)) if tid > 0 else NO_STEPS
@@ -193,35 +194,31 @@ class Switching:
 
     # ------------------------------------------------------------ sources
 
-    def _of_tracepoints(self) -> Iterator[tuple[Array, Steps]]:
+    def _of_tracepoints(self, switches: Sequence[TracepointRows]) -> Iterator[tuple[Array, Steps]]:
         samples = self.recording.samples
-        for event, rows in _rows_of(self.recording, (SWITCH,)):
-            fields = {one.name: one for one in event.tracepoint.fields} if event.tracepoint else {}
-            if not {"prev_pid", "prev_state", "next_pid"} <= fields.keys():
+        for one in switches:
+            if not one.fields.keys() >= set(OF_SWITCH):
                 continue
-            assert event.tracepoint is not None
-            wanted = [fields[name] for name in ("prev_pid", "prev_state", "next_pid")]
-            prev, state, after = self.recording.integers(wanted, rows)
+            prev, state, after = (one.fields[name] for name in OF_SWITCH)
             # The kernel has no number for a thread that has ended.
-            own = samples.tid[rows]
+            own = samples.tid[one.rows]
             prev = np.where((own > 0) | (prev == 0), own, self._names.here(prev))
-            n = len(rows)
+            n = len(one.rows)
             tid = np.empty(2 * n, np.int32)
             tid[0::2], tid[1::2] = prev, self._names.here(after)
             letter = np.zeros(2 * n, np.uint8)
-            letter[0::2] = self._letters(event.tracepoint, state.astype(np.int64))
+            letter[0::2] = self._letters(one.tracepoint, state.astype(np.int64))
             what = np.tile(np.array([OUT, IN], np.uint8), n)
-            ts, row = np.repeat(samples.ts[rows], 2), np.repeat(rows.astype(np.int32), 2)
+            ts, row = np.repeat(samples.ts[one.rows], 2), np.repeat(one.rows.astype(np.int32), 2)
             yield tid, Steps(ts, what, np.full(2 * n, OF_TRACEPOINT, np.uint8), row, letter)
 
-    def _of_processors(self) -> tuple[Array, list[Array]]:
+    def _of_processors(self, switches: Sequence[TracepointRows]) -> tuple[Array, list[Array]]:
         """Returns the processors of switches, their times, and whether nothing was left to run then."""
         samples = self.recording.samples
         parts = [(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, bool))]
-        for event, rows in _rows_of(self.recording, (SWITCH,)) if self.tells_of_all else ():
-            after = [one for one in event.tracepoint.fields if one.name == "next_pid"] if event.tracepoint else []
-            for one in after:
-                parts.append((samples.cpu[rows], samples.ts[rows], self.recording.field(one, rows) == 0))
+        for one in switches:
+            if "next_pid" in one.fields:
+                parts.append((samples.cpu[one.rows], samples.ts[one.rows], one.fields["next_pid"] == 0))
         cpu, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
         return cpu, columns
 
@@ -281,19 +278,16 @@ class Switching:
             self.letters.append(letters)
         return self.letters.index(letters)
 
-    def _of_wakes(self, off: Sequence[tuple[int, Off]]) -> tuple[Array, Wakes]:
+    def _of_wakes(self, wakes: Sequence[TracepointRows], off: Sequence[tuple[int, Off]]) -> tuple[Array, Wakes]:
         parts = []
         for number, times in off:
             woken = times.wake >= 0
             if woken.any():
                 order = np.argsort(times.wake[woken], kind="stable")
                 parts.append((np.full(len(order), number, np.int32), times.wake[woken][order]))
-        for event, rows in _rows_of(self.recording, WAKES):
-            target = (
-                next((one for one in event.tracepoint.fields if one.name == "pid"), None) if event.tracepoint else None
-            )
-            if target is not None:
-                parts.append((self._names.here(self.recording.field(target, rows)), rows.astype(np.int32)))
+        for one in wakes:
+            if "pid" in one.fields:
+                parts.append((self._names.here(one.fields["pid"]), one.rows.astype(np.int32)))
         if not parts:
             return np.zeros(0, np.int32), NO_WAKES
         tid, row = (np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -302,32 +296,22 @@ class Switching:
             tid, row = tid[order], row[order]
         return tid, Wakes(self.recording.samples.ts[row], row)
 
-    def _is_of_all_threads(self) -> bool:
-        """Whether the tracepoint was recorded on processors, not in some threads: then the idle thread leaves, too."""
-        samples = self.recording.samples
-        return any(bool((samples.tid[rows] == 0).any()) for _, rows in _rows_of(self.recording, (SWITCH,)))
-
     # ------------------------------------------------------------ threads that wake others
 
     def wakers(self, rows: Array) -> Array:
         """int64: the threads that these samples of wakes are of; -1 where an interrupt has woken."""
         return self._waker[rows].astype(np.int64)
 
-    @cached_property
-    def _waker(self) -> Array:
-        """int32, for each sample: whom `wakers` tells, where it is one of a wake.
+    def _wakers(self, told: Sequence[TracepointRows]) -> Array:
+        """int32, for each sample: whom `wakers` tells, where it is one of these.
 
         The last thread of a process wakes its parent when it has no number any more (kernel/exit.c: release_task); the
         tracepoint still has it."""
-        samples, data = self.recording.samples, self.recording.stream
-        waker = samples.tid.astype(np.int32)
-        rows = np.sort(self._wakes.column(1))
-        rows = rows[(samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE)]
-        order = ">" if self.recording.byte_order == "big" else "<"
-        gone = rows[waker[rows] < 0]
-        waker[gone] = self._names.here(numbers_at(data, samples.raw_at[gone] + COMMON_PID_AT, order + "i4"))
-        flags = numbers_at(data, samples.raw_at[rows] + COMMON_FLAGS_AT, "u1")
-        waker[rows[flags & IN_INTERRUPT != 0]] = -1
+        waker = self.recording.samples.tid.astype(np.int32)
+        for one in told:
+            gone = np.flatnonzero(one.is_whole & (waker[one.rows] < 0))
+            waker[one.rows[gone]] = self._names.here(one.common_pid[gone])
+            waker[one.rows[one.is_whole & (one.common_flags & IN_INTERRUPT != 0)]] = -1
         return waker
 
     @cached_property
@@ -345,21 +329,14 @@ class Switching:
 class _Names:
     """Tracepoints have numbers of threads in the first pid namespace, samples those in the recorder's own."""
 
-    def __init__(self, recording: Recording) -> None:
-        samples = recording.samples
-        rows = [rows for _, rows in _rows_of(recording, (*TOLD, *STATISTICS))]
-        mine = np.concatenate(rows) if rows else np.zeros(0, np.int64)
-        mine = mine[(samples.raw_at[mine] >= 0) & (samples.raw_size[mine] >= COMMON_SIZE) & (samples.tid[mine] > 0)]
+    def __init__(self, recording: Recording, told: Sequence[TracepointRows]) -> None:
         self._there = self._here = np.zeros(0, np.int32)
-        self._is_other = False
-        if len(mine):
-            order = ">" if recording.byte_order == "big" else "<"
-            there = numbers_at(recording.stream, samples.raw_at[mine] + COMMON_PID_AT, order + "i4")
-            here = samples.tid[mine]
-            self._is_other = bool((there != here).any())
-            if self._is_other:
-                self._there, first = np.unique(there, return_index=True)
-                self._here = here[first]
+        parts = [_numbers(recording, one) for one in told]
+        self._is_other = any(bool((there != here).any()) for there, here in parts)
+        if self._is_other:
+            there, here = (np.concatenate(column) for column in zip(*parts, strict=True))
+            self._there, first = np.unique(there, return_index=True)
+            self._here = here[first]
 
     def here(self, tid: Array) -> Array:
         """int32: as samples call them; -1 where these do not know a thread."""
@@ -369,11 +346,8 @@ class _Names:
         return np.where(self._there[nth] == tid, self._here[nth], np.where(tid == 0, 0, -1)).astype(np.int32)
 
 
-def _rows_of(recording: Recording, names: Sequence[str]) -> Iterator[tuple[Event, Array]]:
-    """Yields the tracepoints of these names that have samples, with their rows."""
-    for event in recording.events:
-        full = event.tracepoint.full_name if event.tracepoint is not None else ""
-        if full in names and event.sample_type & SampleType.RAW:
-            rows = np.flatnonzero(recording.samples.event == event.index)
-            if len(rows):
-                yield event, rows
+def _numbers(recording: Recording, told: TracepointRows) -> tuple[Array, Array]:
+    """Returns what the tracepoint and what its samples call the same threads."""
+    here = recording.samples.tid[told.rows]
+    known = told.is_whole & (here > 0)
+    return told.common_pid[known], here[known]
