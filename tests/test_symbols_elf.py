@@ -153,6 +153,18 @@ def test_labels_of_assembler_name_code(rows: list[Symbol], wanted: dict[int, str
     assert written == set(wanted.values()) & labels
 
 
+VERSIONS = {
+    "clock_gettime@@GLIBC_2.17": "clock_gettime", "memcpy@GLIBC_2.2.5": "memcpy", "f@": "f",
+    "*Int32@Int#abs:Int32": "*Int32@Int#abs:Int32", "~proc@a/b.cr:3": "~proc@a/b.cr:3",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_versions_are_not_in_names_but_types_of_crystal_are(name: str) -> None:
+    symbols = opened(Dwarf(5).elf([Symbol(name, 0x1000, 16)]))
+    assert stacks(symbols.lookup(np.array([0x1004], np.uint64))) == [[(VERSIONS[name], "", 0)]]
+
+
 def answer_of_symbolic(data: bytes, base: int) -> Callable[[int], Answer]:
     from symbolic import Archive
 

@@ -1,4 +1,4 @@
-"""Names as people write them: those of Rust, OCaml and GHC, and of C++ as LLVM demangles them.
+"""Names as people write them: those of Rust, OCaml, GHC, Fortran, Pascal and Crystal, and of C++ as LLVM demangles them.
 
 LLVM's demangler of C++ limits nothing. A substitution stands for all that was written before, so that each may double
 what is printed: 361 bytes become more than any memory, and then the process ends. It calls itself for each level of a
@@ -22,6 +22,7 @@ from traceferry.common.report import Report
 from traceferry.files.answers import Answers, checked
 from traceferry.symbolication.functional import functional_name
 from traceferry.symbolication.interface import Frames
+from traceferry.symbolication.procedural import procedural_name
 from traceferry.symbolication.rust import rust_name
 
 ITANIUM = ("_Z", "__Z", "___Z")
@@ -88,7 +89,7 @@ class Demangler:
             elif SWIFT_AND_D.match(name):
                 self._enter(name, self._by_other_library(name))
             elif not name.startswith(ITANIUM) or "\0" in name:
-                self._enter(name, functional_name(name) or name)
+                self._enter(name, functional_name(name) or procedural_name(name) or name)
             elif is_harmless(name):
                 shown = demangled(name)
                 self._enter(name, shown if shown != name else self._by_other_library(name))

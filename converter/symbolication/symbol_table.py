@@ -5,6 +5,7 @@ do: the last of .init, _init, through .plt."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -35,6 +36,8 @@ MAX_NAME = 1 << 16
 # How many characters names may have together, for each byte of the string table; and, beyond these, a name.
 EFFORT = 16
 CUT_NAME = 64
+# What stands behind NAME@ or NAME@@, of the second one on.
+VERSION = re.compile(rb"@?[\w.+-]*")
 LONGEST = np.uint64(1 << 32)
 FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
 
@@ -63,10 +66,12 @@ class Texts:
 
 
 class SymbolNames(Texts):
-    """The string table of symbols. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17."""
+    """The string table of symbols. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17. Crystal's names
+    have a type behind the same sign: *Int32@Int#abs:Int32."""
 
     def _shown(self, text: bytes) -> bytes:
-        return text.partition(b"@")[0]
+        name, _, version = text.partition(b"@")
+        return name if VERSION.fullmatch(version) else text
 
 
 class SymbolTable:
@@ -175,7 +180,7 @@ class SymbolTable:
         """Returns (int64) how well each symbol names a function that has several, as perf's symbol__choose_best has it:
         no weak symbol, then a global one, then fewer underscores in front, then the longest name."""
         data = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(0))
-        # A version follows "@".
+        # What follows "@" is a version, for which Crystal's names are taken too: they are seldom of one address.
         ends = np.flatnonzero((data == 0) | (data == ord("@")))
         begins = np.minimum(names, np.uint64(len(self._texts))).astype(np.int64)
         length = ends[np.searchsorted(ends, begins)] - begins

@@ -1,0 +1,42 @@
+"""Names of native code of Fortran, Pascal and Crystal: of programs that gfortran 12, flang 19, Free Pascal 3.2 and
+Crystal 1.6 compiled, and those of Intel's compilers as their documentation has them."""
+
+import pytest
+
+from traceferry.symbolication.demangle import demangle
+
+SHOWN = {
+    "__work_mod_MOD_heavy": "work_mod::heavy",
+    "__work_mod_MOD_heavy.part.0.isra.0": "work_mod::heavy.part.0.isra.0",
+    "__geometry.impl_MOD_helper": "geometry::impl::helper",
+    "__work_mod_MOD___copy_work_mod_Counter": "work_mod::__copy_work_mod_Counter",
+    "work_mod_mp_heavy_": "work_mod::heavy",
+    "_QMwork_modPheavy": "work_mod::heavy",
+    "_QMgeometrySimplFhelperPdeep": "geometry::impl::helper::deep",
+    "_QFPlocal_part": "local_part",
+    "_QPoutside.llvm.123": "outside.llvm.123",
+    "P$A_$$_HEAVY$QWORD$$QWORD": "A.HEAVY(QWORD)",
+    "P$A$_$TCOUNTER_$__$$_ADD$QWORD": "A.TCOUNTER.ADD(QWORD)",
+    "SYSTEM$_$TOBJECT_$__$$_CREATE$$TOBJECT": "SYSTEM.TOBJECT.CREATE",
+    "SYSTEM_$$_$assign$WORDBOOL$$VARIANT": "SYSTEM.operator assign(WORDBOOL)",
+    "LNFODWRF_$$_finalize$": "LNFODWRF.finalize",
+    "UNIX_$$_GETTIMEZONEFILE$$SHORTSTRING": "UNIX.GETTIMEZONEFILE",
+    "*Pointer(UInt8)@Pointer(T)#bytesize<Int32>:UInt64": "Pointer(UInt8)@Pointer(T)#bytesize<Int32>:UInt64",
+    "*Deque(Pointer(Void))@Deque(T)#shift?:(Pointer(Void) | Nil)": (
+        "Deque(Pointer(Void))@Deque(T)#shift?:(Pointer(Void) | Nil)"
+    ),
+}
+KEPT = (
+    "MAIN__", "_QQmain", "outside_", "deep.0", "__init_MOD_", "__MOD_a", "foo_mp_", "_QMa", "_Quick", "*", "* main:A",
+    "*foo app.js:1:2", "main.(*T).run", "A_$$_", "$_$$_", "my_$$_", "__Foo_MOD_bar",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_names_are_shown_as_people_write_them(name: str) -> None:
+    assert demangle(name) == SHOWN[name]
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_other_names_stay(name: str) -> None:
+    assert demangle(name) == name
