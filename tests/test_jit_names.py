@@ -178,6 +178,23 @@ SEEN: dict[str, Cases] = {
             "_path_isabs @ <frozen importlib._bootstrap_external>:0:0", "Python function js",
         ),
     },
+    "Numba": {
+        "_ZN8__main__5heavyB2v1B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx": (
+            "__main__.heavy", "Python function, Numba",
+        ),
+        "_ZN8__main__5innerB2v2B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dE23Literal_5bint_5d_281_29x": (
+            "__main__.inner", "Python function, Numba",
+        ),
+        "_ZN8__main__4main12_3clocals_3e4nestB3v12B2c8Ex": ("__main__.main.<locals>.nest", "Python function, Numba"),
+        "_ZN7cpython8__main__5lightB2v3B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx": (
+            "__main__.light (wrapper)", "JIT stub",
+        ),
+        "cfunc._ZN8__main__5lightB2v3B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx": (
+            "__main__.light (wrapper)", "JIT stub",
+        ),
+        "NRT_incref": ("NRT_incref", "JIT function"),
+        "_ZN3foo3barB5cxx11Ev": ("_ZN3foo3barB5cxx11Ev", "JIT function"),
+    },
     "wasmtime": {
         "wfib": ("wfib", "WebAssembly wasm"),
         "wasm[0]::array_to_wasm_trampoline[1]": ("wasm[0]::array_to_wasm_trampoline[1]", "JIT trampoline"),
@@ -375,6 +392,7 @@ SOURCES_SAY: dict[str, Cases] = {
         "'Elixir.Enum':'-map/2-fun-0-'/3": ("'Elixir.Enum':'-map/2-fun-0-'/3", "Erlang function"),
         "http://a/5": ("http://a/5", "JIT function"),
     },
+    "Numba": {},
     "CPython": {
         r"py::f:C:\a.py": (r"f @ C:\a.py:0:0", "Python function js"),
     },
@@ -431,6 +449,7 @@ COLORS = {
     "Trampoline": "darkgrey", "WasmTrampoline": "darkgrey", "VMWrapper": "darkgrey",
 }  # fmt: skip
 NOT_IN_SAMPLY = {
+    "Numba": "green",
     "Tracing JIT": "green", "Function JIT": "blue", "YJIT": "green", "ZJIT": "green",
     "PreJIT": "brown", "PreJIT (cold)": "brown", "QuickJitted": "yellow", "OptimizedTier0": "yellow",
     "MinOptJitted": "yellow", "MinOptimized": "yellow", "Instrumented": "magenta", "InstrumentedTier": "magenta",

@@ -349,6 +349,27 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"[code~in~//anon] {MAIN}": 50}, "notes": {"code_unrecorded": {"advice": "let it write names"}}},
         ["names are missing for 100 % of the samples", "  [code in //anon] (100 %): let it write names"],
     ),
+    "code that Numba compiled": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libllvmlite.so {MAIN}": 10},
+         "notes": {"code_unrecorded": {"advice": "let it write names"}}},
+        ["names are missing for 83 % of the samples",
+         "  [code in //anon] (83 %), by Numba: it tells perf nothing of its functions; "
+         "docs/record/numba.md has a function that writes their names"],
+    ),
+    "code that oneDNN compiled": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libtorch_cpu.so {MAIN}": 10},
+         "notes": {"code_unrecorded": {"advice": "let it write names"}}},
+        ["names are missing for 83 % of the samples",
+         "  [code in //anon] (83 %), by oneDNN: let oneDNN write its names with ONEDNN_JIT_PROFILE=2: "
+         "perf record -F 999 -g -o x.data env ONEDNN_JIT_PROFILE=2 ./app"],
+    ),
+    "code that oneDNN compiled, which was asked for names": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libdnnl.so.3 {MAIN}": 10},
+         "command": "perf record env ONEDNN_JIT_PROFILE=2 ./app",
+         "notes": {"code_unrecorded": {"advice": "let it write names"}}},
+        ["names are missing for 83 % of the samples",
+         "  [code in //anon] (83 %): let it write names"],
+    ),
     "the kernel": (
         {"stacks": {f"[kernel.kallsyms]+0x12@[kernel.kallsyms]#Kernel {MAIN}": 50},
          "notes": {"kernel_names_missing": {"count": 2, "advice": "convert as root"}}},

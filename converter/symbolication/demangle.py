@@ -1,4 +1,4 @@
-"""Names as people write them: those of Rust, OCaml, GHC, Fortran, Pascal and Crystal, and of C++ as LLVM demangles them.
+"""Names as people write them: those of Rust, OCaml, GHC, Fortran, Pascal, Crystal, and of C++ as LLVM demangles them.
 
 LLVM's demangler of C++ limits nothing. A substitution stands for all that was written before, so that each may double
 what is printed: 361 bytes become more than any memory, and then the process ends. It calls itself for each level of a

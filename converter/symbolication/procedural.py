@@ -1,8 +1,8 @@
 """Names of native code that compilers of Fortran, Pascal and Crystal wrote, as people write them.
 
 Fortran: gfortran (gcc/fortran/trans-decl.cc: mangled_identifier), Intel's compilers, and Flang
-(flang/docs/BijectiveInternalNameUniquing.md). Free Pascal: compiler/symdef.pas: mangledname, of 3.2. Crystal: the types'
-own text, after an asterisk.
+(flang/docs/BijectiveInternalNameUniquing.md). Free Pascal: compiler/symdef.pas: mangledname, of 3.2. Crystal: the text
+of types and methods, after an asterisk.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _CRYSTAL = re.compile(r"\*[^\s*].*:\(?[A-Z].*")
 
 
 def procedural_name(name: str) -> str | None:
-    """Returns work::heavy for __work_MOD_heavy, SYSUTILS.TOBJECT.ADD(QWORD) for SYSUTILS$_$TOBJECT_$__$$_ADD$QWORD; None
-    for what is no such name."""
+    """Returns work::heavy for __work_MOD_heavy, A.TCOUNTER.ADD(QWORD) for P$A$_$TCOUNTER_$__$$_ADD$QWORD; None for what
+    is no such name."""
     if name.startswith("*"):
         return name[1:] if _CRYSTAL.fullmatch(name) else None
     if found := _GFORTRAN.fullmatch(name):

@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN, Facts, facts_of
-from traceferry.analysis.verdict.runtimes import CLOCK, Runtime, naming, runtime_of, unwinding
+from traceferry.analysis.verdict.runtimes import (
+    CLOCK,
+    Compiler,
+    Runtime,
+    compiler_of,
+    naming,
+    runtime_of,
+    unwinding,
+    with_names_of,
+)
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command, command_of
 from traceferry.common.report import KINDS, Issue, Severity
 from traceferry.model import Trace
@@ -295,7 +304,15 @@ def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
         text = f"{name} ({share}): {gone.detail}; record again, and put both into a pack before that"
         return Advice("names_missing", text, f"{PACK}{case.inputs}")
     issue = case.issues.get("code_unrecorded")
-    if issue is None or _functions(case) is not None:
+    if issue is None:
+        return None
+    compiler = _compiler(case)
+    again = with_names_of(case.command, compiler) if compiler is not None and case.command is not None else None
+    if compiler is not None and (again is not None or compiler.otherwise):
+        text = compiler.otherwise or f"let {compiler.title} write its names with {' '.join(compiler.environment)}"
+        where = f"{name} ({share}), by {compiler.title}"
+        return Advice("names_missing", f"{where}: {text}", again.text if again is not None else "")
+    if _functions(case) is not None:
         return None
     return Advice("names_missing", f"{name} ({share}): {issue.advice}")
 
@@ -355,7 +372,7 @@ def _functions(case: Case) -> Finding | None:
         return None
     runtime, file = found
     n = sum(n for other, n in case.facts.runtimes.items() if other == file or runtime_of(other) == runtime)
-    share = case.share(max(n, sum(case.facts.generated.values())))
+    share = case.share(n if _compiler(case) is not None else max(n, sum(case.facts.generated.values())))
     advice = _naming(case)
     if share < RUNTIME_FROM or advice is None:
         return None
@@ -368,6 +385,13 @@ def _runtime(case: Case) -> tuple[Runtime, str] | None:
     program = case.command.program if case.command is not None else ()
     files = [*case.facts.runtimes, *(PurePath(word).name for word in program)]
     return next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
+
+
+def _compiler(case: Case) -> Compiler | None:
+    """Returns the library that compiled the code which nothing names; None where the runtime did."""
+    if case.share(sum(case.facts.generated.values())) < NAMES_FROM:
+        return None
+    return compiler_of(case.trace.strings[row] for row in case.trace.libs["name"].tolist())
 
 
 def _naming(case: Case) -> Advice | None:
@@ -452,6 +476,9 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
     file = unwound_file(name)
     where = f" in {file}" if file else ""
     detail, text = case.trace.report.of_place("unwinding_no_information", lambda place: place.endswith(f" {file}"))
+    compiler = _compiler(case) if file == OF_NO_FILE else None
+    if compiler is not None:
+        return f": what {compiler.title} compiled has no unwind information", ()
     named, found = _naming(case) if file == OF_NO_FILE else None, _runtime(case)
     if named is not None:
         return where, (named,)

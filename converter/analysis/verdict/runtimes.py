@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 from typing import NamedTuple
@@ -71,6 +71,42 @@ RUNTIMES = (
     Runtime("Julia", "Julia", r"julia|libjulia\S*\.so[\d.]*", environment=("ENABLE_JITPROFILING=1",)),
     Runtime("Dart", "Dart", r"dart(?:aotruntime|vm)?", ("--generate-perf-events-symbols",)),
 )  # fmt: skip
+
+
+class Compiler(NamedTuple):
+    """A library that compiles code in the memory of any program. title: for people; files: a regular expression of its
+    names; environment: variables with which it tells perf the names; otherwise: what gives names where none do, a part
+    of a sentence."""
+
+    title: str
+    files: str
+    environment: tuple[str, ...] = ()
+    otherwise: str = ""
+
+
+COMPILERS = (
+    Compiler(
+        "Numba", r"libllvmlite\.so",
+        otherwise="it tells perf nothing of its functions; docs/record/numba.md has a function that writes their names",
+    ),
+    # Inside of PyTorch and TensorFlow, too.
+    Compiler("oneDNN", r"libdnnl\.so\S*|libtorch_cpu\.so|libtensorflow\w*\.so\S*", ("ONEDNN_JIT_PROFILE=2",)),
+    Compiler("XLA", r"libjax_common\.so|xla_extension\.so", otherwise="it tells perf nothing of its functions"),
+)  # fmt: skip
+
+
+def compiler_of(files: Iterable[str]) -> Compiler | None:
+    """Returns the first of the compilers that one of these files without folders is of."""
+    known = list(files)
+    return next((one for one in COMPILERS if any(re.fullmatch(one.files, file) for file in known)), None)
+
+
+def with_names_of(command: Command, compiler: Compiler) -> Command | None:
+    """Returns the command with what lets a compiler tell the names; None where nothing does, or it has that already."""
+    words = command.program
+    if not compiler.environment or set(compiler.environment) <= set(words):
+        return None
+    return command.running(("env", *compiler.environment, *(words[1:] if words[0] == "env" else words)))
 
 
 def runtime_of(file: str) -> Runtime | None:

@@ -19,7 +19,7 @@ from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.jit_names.dotnet import DOTNET
 from traceferry.symbolication.jit_names.dynamic import DART, JULIA, LUAJIT, RUBY
 from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDERMONKEY, V8, without_tier
-from traceferry.symbolication.jit_names.languages import BEAM, CPYTHON, HOTSPOT, PHP, WASMTIME
+from traceferry.symbolication.jit_names.languages import BEAM, CPYTHON, HOTSPOT, NUMBA, PHP, WASMTIME
 from traceferry.symbolication.jit_names.patterns import (
     ANONYMOUS,
     GENERIC,
@@ -40,6 +40,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "PHP": PHP,
     "BEAM": BEAM,
     "CPython": CPYTHON,
+    "Numba": NUMBA,
     "wasmtime": WASMTIME,
     "CoreCLR": DOTNET,
     "Ruby": RUBY,

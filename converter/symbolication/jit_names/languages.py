@@ -1,5 +1,5 @@
 """Names of code of Java, PHP, Erlang, Python and WebAssembly: HotSpot's JVMTI agent; PHP, ext/opcache/jit; Erlang and
-Elixir, beam/jit of OTP; CPython; the jitdump agent of wasmtime."""
+Elixir, beam/jit of OTP; CPython; Numba; the jitdump agent of wasmtime."""
 
 from __future__ import annotations
 
@@ -94,6 +94,36 @@ BEAM: tuple[Pattern, ...] = (
 CPYTHON: tuple[Pattern, ...] = (
     # qualified name:file; a qualified name has no colon.
     Pattern("py::", "function", "Python", None, fields("(?P<function>[^:]*):?(?P<file>.*)"), is_js=True),
+    GENERIC,
+)
+
+# A name of C++ whose ABI tags are the number of the version and flags: numba/core/itanium_mangler.py. The parts of the
+# qualified name have their lengths before them, and other signs as _ and two digits.
+_NUMBA_PART, _NUMBA_VERSION = re.compile(r"[0-9]{1,4}"), re.compile(r"B[0-9]{1,2}v[0-9]+")
+_NUMBA_LOCALS = "_3clocals_3e"
+
+
+def _numba_function(text: str) -> Parts | None:
+    """Parses `8__main__5heavyB2v1B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx`: __main__.heavy."""
+    parts, at = [], 0
+    while found := _NUMBA_PART.match(text, at):
+        at = found.end() + int(found[0])
+        parts.append(text[found.end() : at])
+    if not parts or not _NUMBA_VERSION.match(text, at):
+        return None
+    return ".".join(parts).replace(_NUMBA_LOCALS, "<locals>"), "", 0, 0
+
+
+def _numba_wrapper(text: str) -> Parts | None:
+    found = _numba_function(text)
+    return (f"{found[0]} (wrapper)", "", 0, 0) if found is not None else None
+
+
+NUMBA: tuple[Pattern, ...] = (
+    # What calls the function behind it: from Python, and from C.
+    Pattern("_ZN7cpython", "stub", "JIT", None, _numba_wrapper),
+    Pattern("cfunc._ZN", "stub", "JIT", None, _numba_wrapper),
+    Pattern("_ZN", "function", "Python", tier("Numba", "green"), _numba_function),
     GENERIC,
 )
 
