@@ -20,6 +20,7 @@ import traceferry
 from traceferry.analysis.compare.comparison import Comparison, compare
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.trees import diff_tree
+from traceferry.apps.cli import main
 from traceferry.exporters.html.comparison import write_comparison
 from traceferry.files.output import open_output
 from traceferry.model import CALLS, LEAVE, Process, Table, Thread, ThreadData, TraceBuilder
@@ -246,3 +247,32 @@ def test_the_page_in_a_browser(written: dict[str, Path], chromium: Any) -> None:
     assert shown.page.locator("#runs tbody tr").count() >= 6
     assert shown.problems == []
     context.close()
+
+
+PLACES = {
+    "recordings": ["base/1.xray", "base/2.xray", "new/1.xray"],
+    "one in each folder": ["base/a/app.xray", "base/b/app.xray", "new/a/app.xray"],
+}
+
+
+@pytest.mark.parametrize("paths", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("words", [["base", "new"], ["--base", "base", "--new", "new"]], ids=" ".join)
+def test_each_recording_of_a_folder_is_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], paths: list[str],
+    words: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for path in paths:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(fdr(BASE).bytes())
+    assert main(["compare", *words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [[run["path"] for run in told[side]] for side in ("base", "new")] == [paths[:2], paths[2:]]
+
+
+def test_a_folder_without_a_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow", reason="what tells a data set from a folder needs the extra fleet")
+    (tmp_path / "new.xray").write_bytes(fdr(NEW).bytes())
+    (tmp_path / "base").mkdir()
+    assert main(["compare", str(tmp_path / "base"), str(tmp_path / "new.xray")]) == 2
+    assert "a folder without a recording in it" in capsys.readouterr().err

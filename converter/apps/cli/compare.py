@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING
 from traceferry import registry
 from traceferry.apps.cli import coach
 from traceferry.apps.cli.command_parser import CommandParser
-from traceferry.apps.cli.options import DONE, RECORDING, add_recording_options, explain, not_negative, number, size
+from traceferry.apps.cli.options import (
+    DONE,
+    RECORDING,
+    add_recording_options,
+    explain,
+    is_mere_folder,
+    not_negative,
+    number,
+    recording_in,
+    recordings_in,
+    size,
+)
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Issue, Report
@@ -46,11 +57,11 @@ def add_to(compare: CommandParser) -> None:
     )
     compare.input.add_argument(
         "recordings", nargs="*", metavar="BASE NEW",
-        help="two recordings, or folders that `aggregate` wrote, one of each build",
+        help="two recordings, or folders of several, each a run, or those that `aggregate` wrote: one of each build",
     )  # fmt: skip
     compare.input.add_argument(
         "--base", action="extend", nargs="+", default=[], metavar="GLOB",
-        help="recordings of the base, each a run: files, or patterns in quotes",
+        help="recordings of the base, each a run: files, folders of them, or patterns in quotes",
     )  # fmt: skip
     compare.input.add_argument(
         "--new", action="extend", nargs="+", default=[], metavar="GLOB", help="those to compare with"
@@ -164,9 +175,21 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
         raise UsageError(f"{are_given}; two are compared; for several runs: --base A... --new B...")
     if not given and not (arguments.base and arguments.new):
         raise UsageError("give two recordings, or --base and --new")
-    if given:
-        return paths_of(given[:1]), paths_of(given[1:])
-    return paths_of(arguments.base), paths_of(arguments.new)
+    base, new = (given[:1], given[1:]) if given else (arguments.base, arguments.new)
+    return _runs_of(paths_of(base)), _runs_of(paths_of(new))
+
+
+def _runs_of(paths: Sequence[str]) -> list[str]:
+    """Returns the paths with the recordings of folders in their places; of a folder without any those of the folders in
+    it. What has none at all may be a data set."""
+    runs = []
+    for path in paths:
+        found = recordings_in(path) if is_mere_folder(path) else []
+        if is_mere_folder(path) and not found:
+            inside = sorted(os.path.join(path, name) for name in os.listdir(path))
+            found = [run for one in inside if is_mere_folder(one) for run in recordings_in(one)]
+        runs += found or [path]
+    return runs
 
 
 def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str], notes: list[list[Issue]]) -> list[Run]:
@@ -182,7 +205,8 @@ def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str], notes
 
             runs += runs_of(path, bool(arguments.output))
             continue
-        one = argparse.Namespace(**{**vars(arguments), "inputs": [path], "symbols": arguments.symbols + of_side})
+        given = recording_in(path) if is_mere_folder(path) else path
+        one = argparse.Namespace(**{**vars(arguments), "inputs": [given], "symbols": arguments.symbols + of_side})
         try:
             with loaded(one, arguments.quiet) as (trace, progress):
                 runs.append(Run.of(path, trace, bool(arguments.output), progress))

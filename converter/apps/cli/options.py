@@ -159,28 +159,38 @@ def look_into_folders(arguments: argparse.Namespace) -> None:
     Raises UsageError for a folder with several recordings, or none."""
     takes_folders = getattr(arguments, "batch", hasattr(arguments, "manifest"))
     if hasattr(arguments, "inputs") and not takes_folders:
-        arguments.inputs = [_recording_in(path) if _is_mere_folder(path) else path for path in arguments.inputs]
+        arguments.inputs = [recording_in(path) if is_mere_folder(path) else path for path in arguments.inputs]
 
 
-def _is_mere_folder(path: str) -> bool:
+def is_mere_folder(path: str) -> bool:
+    """Whether the path is a folder, and no recording in itself."""
     return os.path.isdir(path) and not is_recording_folder(Path(path))
 
 
-def _recording_in(folder: str) -> str:
-    """Returns the only file whose name is that of a recording: of samples before the jitted code that they need, and
-    before what is also an output, which may be this one's own, or a name of anything."""
+def recording_in(folder: str) -> str:
+    """Returns the only recording of a folder."""
+    found = recordings_in(folder)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(os.path.basename(path) for path in found[:5])
+        raise UsageError(f"{folder}: a folder with {len(found)} recordings: name one of {names}...")
+    suffixes = ", ".join(suffix for importer in registry.IMPORTERS for suffix in importer.suffixes)
+    raise UsageError(f"{folder}: a folder without a recording in it (none of {suffixes})")
+
+
+def recordings_in(folder: str) -> list[str]:
+    """Returns the files of a folder whose names are those of recordings, sorted: of samples before the jitted code that
+    they need, and before what is also an output, which may be this one's own, or a name of anything."""
     names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
     plain = {name: without_compression(name) for name in names}
     outputs = {suffix for exporter in registry.EXPORTERS for suffix in exporter.suffixes}
     suffixes = [suffix for importer in registry.IMPORTERS for suffix in importer.suffixes]
     recorded = [suffix for suffix in suffixes if suffix not in outputs and suffix not in NAMES_OF_ANYTHING]
-    for wanted in (SAMPLES.suffixes, recorded, suffixes):
-        found = [name for name in names if plain[name].endswith(tuple(wanted))]
-        if len(found) == 1:
-            return os.path.join(folder, found[0])
-        if found:
-            raise UsageError(f"{folder}: a folder with {len(found)} recordings: name one of {', '.join(found[:5])}...")
-    raise UsageError(f"{folder}: a folder without a recording in it (none of {', '.join(suffixes)})")
+    of_each = (
+        [name for name in names if plain[name].endswith(tuple(s))] for s in (SAMPLES.suffixes, recorded, suffixes)
+    )
+    return [os.path.join(folder, name) for name in next(filter(None, of_each), [])]
 
 
 def _is_folder_of_sources(path: str) -> bool:
