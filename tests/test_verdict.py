@@ -157,6 +157,7 @@ def said(*arguments: Any, **options: Any) -> list[str]:
     return verdict_of(*trace_of(*arguments, **options)).lines()
 
 
+OWNED = "/tmp/x: its owner, user 101, is neither you nor root"
 NOT_FOUND = {"where": "libz.so 1", "detail": "libz.so (3 of 3 addresses): the file was not found"}
 GIVE = "give the file"
 CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
@@ -348,6 +349,27 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "code that nothing lists": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50}, "notes": {"code_unrecorded": {"advice": "let it write names"}}},
         ["names are missing for 100 % of the samples", "  [code in //anon] (100 %): let it write names"],
+    ),
+    "code that another user's program lists": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50},
+         "notes": {"file_refused": {"where": "/tmp/a b/jit-1.dump", "detail": OWNED}, "code_unrecorded": {}}},
+        ["names are missing for 100 % of the samples",
+         "  [code in //anon] (100 %): another user's program wrote its names, which are read where you name the file: "
+         "traceferry x.data '/tmp/a b/jit-1.dump'"],
+    ),
+    "code of another user's program, in a map": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50},
+         "notes": {"file_refused": {"where": "/tmp/perf-1.map", "detail": OWNED}, "code_unrecorded": {}}},
+        ["names are missing for 100 % of the samples",
+         "  [code in //anon] (100 %): another user's program wrote its names, which are read where you name the file: "
+         "traceferry x.data --symbols /tmp/perf-1.map"],
+    ),
+    "a map that is too large": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50},
+         "notes": {"file_refused": {"where": "/tmp/perf-1.map", "detail": "too large"},
+                   "code_unrecorded": {"advice": "let it write names"}}},
+        ["names are missing for 100 % of the samples", "  [code in //anon] (100 %): let it write names",
+         "  files that the recording names were not read: give them as inputs, or with --symbols, if you trust them"],
     ),
     "code that Numba compiled": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libllvmlite.so {MAIN}": 10},

@@ -17,6 +17,8 @@ NEVER = ("/proc", "/sys", "/dev")
 # What is decompressed before it is known whether a file is the right one: the headers and notes of an ELF file.
 HEAD_SIZE = 1 << 20
 MAX_SIZE = 8 << 30
+# Why a file is refused that is read where the user names it.
+IS_ANOTHERS = "is neither you nor root"
 
 
 def open_named(
@@ -103,7 +105,7 @@ def _check_owners(owners: set[int], beside: str) -> None:
     if called_by.isdecimal():
         trusted.add(int(called_by))
     if not owners <= trusted and not (beside and owners == {os.stat(beside).st_uid}):
-        raise RefusedError(f"its owner, user {max(owners - trusted)}, is neither you nor root")
+        raise RefusedError(f"its owner, user {max(owners - trusted)}, {IS_ANOTHERS}")
 
 
 def _head(raw: bytes | mmap.mmap) -> memoryview:

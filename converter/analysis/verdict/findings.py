@@ -24,6 +24,7 @@ from traceferry.analysis.verdict.runtimes import (
 )
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command, command_of
 from traceferry.common.report import KINDS, Issue, Severity
+from traceferry.files.named_files import IS_ANOTHERS
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
 from traceferry.symbolication.public_servers import DEBUGINFOD
@@ -260,7 +261,10 @@ def _names(case: Case) -> Finding | None:
         if case.share(n) >= LIBRARY_FROM and (found := _advice_for(case, name, percent(case.share(n)))) is not None
     ]
     headline = f"names are missing for {percent(share)} of the samples{elsewhere}"
-    return Finding("names_missing", 3, "loss", headline, share, tuple(advice), JUDGED["names"])
+    refused, others = case.trace.report.places("file_refused"), _lists_of_others(case)
+    is_told = bool(others) and refused == set(others) and any(name.startswith(GENERATED) for name in groups)
+    covers = (*JUDGED["names"], *["file_refused"] * is_told)
+    return Finding("names_missing", 3, "loss", headline, share, tuple(advice), covers)
 
 
 def _advice_for(case: Case, name: str, share: str) -> Advice | None:
@@ -299,6 +303,11 @@ def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
         return Advice(
             "names_missing", text, case.read_with(" ".join(f"--symbols {shlex.quote(path)}" for path in maps))
         )
+    others = _lists_of_others(case)
+    if others:
+        text = f"{name} ({share}): another user's program wrote its names, which are read where you name the file"
+        given = (f"{'--symbols ' * path.endswith('.map')}{shlex.quote(path)}" for path in others)
+        return Advice("names_missing", text, case.read_with(" ".join(given)))
     gone = case.issues.get("companion_of_other_run")
     if gone is not None:
         text = f"{name} ({share}): {gone.detail}; record again, and put both into a pack before that"
@@ -315,6 +324,13 @@ def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
     if _functions(case) is not None:
         return None
     return Advice("names_missing", f"{name} ({share}): {issue.advice}")
+
+
+def _lists_of_others(case: Case) -> list[str]:
+    """Returns the jitdumps and perf maps that are not read because of their owner."""
+    report = case.trace.report
+    paths = sorted(path for path in report.places("file_refused") if path.endswith((".dump", ".map")))
+    return [path for path in paths if IS_ANOTHERS in report.of_place("file_refused", path.__eq__)[0]]
 
 
 def _why_nameless(case: Case, name: str, kind: str, detail: str, advice: str) -> str:
