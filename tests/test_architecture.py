@@ -38,6 +38,7 @@ NAMED = {
     "converter/trace_processor/protocol.py": {"perfetto"},
     "converter/trace_processor/session.py": {"perfetto"},
     # The recorder's command has this name, too: advice tells what to type.
+    "converter/analysis/verdict/case.py": {"perf"},
     "converter/analysis/verdict/findings.py": {"perf"},
     "converter/common/recorder.py": {"perf"},
     "converter/analysis/verdict/runtimes.py": {"perf"},

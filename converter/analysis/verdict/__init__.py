@@ -5,7 +5,7 @@ have it as `Verdict.as_json`, the commands print `verdict_lines`. `Tally` counts
 exporter, goes through the threads.
 """
 
-from traceferry.analysis.verdict.findings import Advice
+from traceferry.analysis.verdict.case import Advice
 from traceferry.analysis.verdict.tally import Tally
 from traceferry.analysis.verdict.verdict import Verdict, verdict_lines, verdict_of
 

@@ -3,15 +3,12 @@ can be followed, made of the recording's own command, runtime and files."""
 
 from __future__ import annotations
 
-import platform
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
-from typing import NamedTuple
 
-from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN, Facts, facts_of
+from traceferry.analysis.verdict.case import Advice, Case, Finding
+from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN
 from traceferry.analysis.verdict.runtimes import (
     CLOCK,
     Compiler,
@@ -22,8 +19,8 @@ from traceferry.analysis.verdict.runtimes import (
     unwinding,
     with_names_of,
 )
-from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command, command_of
-from traceferry.common.report import KINDS, Issue, Severity
+from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
+from traceferry.common.report import KINDS
 from traceferry.files.named_files import IS_ANOTHERS
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
@@ -49,70 +46,6 @@ DEFAULT_DUMP = 8192
 OTHER = 5
 BUFFER = "-m"
 PACK = "traceferry pack "
-
-
-class Advice(NamedTuple):
-    """Something that the user can do. kind: of the finding that it is for; text: a sentence without a full stop;
-    command: to type next, as a shell takes it, "" where there is none."""
-
-    kind: str
-    text: str
-    command: str = ""
-
-
-class Finding(NamedTuple):
-    """rank: of two, the one with the lower is told first; covers: the kinds of issues that it tells of."""
-
-    kind: str
-    rank: int
-    severity: Severity
-    headline: str
-    share: float | None
-    advice: tuple[Advice, ...] = ()
-    covers: tuple[str, ...] = ()
-
-
-class Case(NamedTuple):
-    """A recording as the findings see it. command: of perf, None where it is not known; inputs: as a shell takes them;
-    is_pack: whether a pack holds them; is_perf: whether perf recorded it; is_elsewhere: whether that was on another
-    machine."""
-
-    trace: Trace
-    facts: Facts
-    issues: dict[str, Issue]
-    command: Command | None
-    inputs: str
-    is_pack: bool
-    is_perf: bool
-    is_elsewhere: bool
-
-    @classmethod
-    def of(cls, trace: Trace, samples: SampleTotals, inputs: Sequence[str]) -> Case:
-        named, recorded = [name for name in inputs if name != "-"], [each.path for each in trace.inputs]
-        host = trace.attributes.get("hostname", "")
-        command = command_of(trace.attributes.get("command", ""))
-        is_pipe = any(each.format == "perf.data" and each.version == "pipe" for each in trace.inputs)
-        return cls(
-            trace,
-            facts_of(samples),
-            {issue.kind: issue for issue in trace.report},
-            replace(command, is_piped=is_pipe) if command is not None else None,
-            shlex.join(named or recorded) or "RECORDING",
-            any(PurePath(name).name not in recorded for name in named),
-            any(each.format == "perf.data" for each in trace.inputs),
-            bool(host) and host != platform.node(),
-        )
-
-    def share(self, n_samples: int) -> float:
-        return n_samples / self.facts.samples if self.facts.samples else 0.0
-
-    def record_with(self, options: Mapping[str, str | None]) -> str:
-        """Returns the recording's own command with these options, or how one with them begins."""
-        command = self.command or Command((), ("PROGRAM",))
-        return command.with_options(options).text
-
-    def read_with(self, options: str) -> str:
-        return f"traceferry {self.inputs} {options}"
 
 
 def findings(case: Case) -> Iterator[Finding]:

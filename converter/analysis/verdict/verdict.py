@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.analysis.verdict.findings import OTHER, Advice, Case, Finding, findings
+from traceferry.analysis.verdict.case import Advice, Case, Finding
+from traceferry.analysis.verdict.findings import OTHER, findings
 from traceferry.common.report import KINDS, Severity
 from traceferry.common.shown_text import encodable
 from traceferry.common.units import format_duration, format_size
