@@ -270,6 +270,18 @@ def test_each_recording_of_a_folder_is_a_run(
     assert [[run["path"] for run in told[side]] for side in ("base", "new")] == [paths[:2], paths[2:]]
 
 
+def test_files_of_two_folders_are_told_as_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("base", "new ones"):
+        Path(folder).mkdir()
+    assert main(["compare", "base/1.xray", "base/2.xray", "new ones/1.xray"]) == 2
+    assert "each recording is a run: traceferry compare base 'new ones'\n" in capsys.readouterr().err
+    assert main(["compare", "1.xray", "2.xray", "base/1.xray"]) == 2
+    assert "for several runs: --base A... --new B...\n" in capsys.readouterr().err
+
+
 def test_a_folder_without_a_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow", reason="what tells a data set from a folder needs the extra fleet")
     (tmp_path / "new.xray").write_bytes(fdr(NEW).bytes())

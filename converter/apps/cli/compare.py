@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -172,6 +173,11 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
         raise UsageError("give two recordings, or --base and --new, not both")
     if given and len(given) != 2:
         are_given = "1 recording is given" if len(given) == 1 else f"{len(given)} recordings are given"
+        folders = list(dict.fromkeys(os.path.dirname(path) for path in given))
+        if len(folders) == 2 and all(map(is_mere_folder, folders)):
+            # What a shell makes of base/* new/*.
+            again = f"traceferry compare {shlex.join(folders)}"
+            raise UsageError(f"{are_given}; two are compared; of two folders each recording is a run: {again}")
         raise UsageError(f"{are_given}; two are compared; for several runs: --base A... --new B...")
     if not given and not (arguments.base and arguments.new):
         raise UsageError("give two recordings, or --base and --new")
