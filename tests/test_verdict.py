@@ -213,6 +213,11 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
              "count": 60, "where": "x.data memory without a file", "detail": "memory", "advice": "let the runtime"}}},
         ["100 % of the stacks are cut in memory without a file", "  let the runtime"],
     ),
+    "memory that a library has compiled code into": (
+        {"stacks": {"f@app#Python (no~unwind~information:~memory~without~a~file)": 60, f"g@libllvmlite.so {MAIN}": 1},
+         "call_graph": "dwarf", "command": "perf record --call-graph dwarf python3 app.py"},
+        ["98 % of the stacks are cut: what Numba compiled has no unwind information"],
+    ),
     "what the processor records is full": (
         {"stacks": {"f@app (truncated~stack)": 60}, "call_graph": "lbr", "notes": {"lbr_full": {"count": 60}},
          "command": "perf record --call-graph lbr ./app"},

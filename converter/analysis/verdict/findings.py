@@ -338,8 +338,11 @@ def _runtime(case: Case) -> tuple[Runtime, str] | None:
 
 def _compiler(case: Case) -> Compiler | None:
     """Returns the library that compiled the code which nothing names; None where the runtime did."""
-    if case.share(sum(case.facts.generated.values())) < NAMES_FROM:
-        return None
+    return _any_compiler(case) if case.share(sum(case.facts.generated.values())) >= NAMES_FROM else None
+
+
+def _any_compiler(case: Case) -> Compiler | None:
+    """Returns a library that compiles code, if one was loaded."""
     return compiler_of(case.trace.strings[row] for row in case.trace.libs["name"].tolist())
 
 
@@ -425,8 +428,9 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
     file = unwound_file(name)
     where = f" in {file}" if file else ""
     detail, text = case.trace.report.of_place("unwinding_no_information", lambda place: place.endswith(f" {file}"))
-    compiler = _compiler(case) if file == OF_NO_FILE else None
+    compiler = _any_compiler(case) if file == OF_NO_FILE else None
     if compiler is not None:
+        # Runtimes write unwind information, if they are asked for names.
         return f": what {compiler.title} compiled has no unwind information", ()
     named, found = _naming(case) if file == OF_NO_FILE else None, _runtime(case)
     if named is not None:
