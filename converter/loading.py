@@ -66,7 +66,11 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
     try:
         groups = _groups(sources, context.options.format)
         readings = _read(groups)
-        found = companions(sources, readings.values(), context.folders, trace.report, context.limit, context.sysroots)
+        found = companions(
+            sources, readings.values(), context.folders, trace.report, context.limit, context.sysroots, context.symbols
+        )
+        taken = {one.path for one in found}
+        context = replace(context, symbols=[one for one in context.symbols if one.path not in taken])
         readings |= _read_found(found, groups, trace.report)
         sources += found
         for source in (*sources, *context.symbols):
@@ -260,10 +264,11 @@ def companions(
     report: Report,
     limit: Limit = DEFAULT_LIMIT,
     sysroots: Sequence[str] = (),
+    symbols: Sequence[Source] = (),
 ) -> list[Source]:
-    """Opens the files that the readings refer to and the user has not named already: at the recorded path, in a copy of
-    the recorded machine's file tree and on this machine, next to the inputs, or in the folders of symbols. The report
-    lists those that are missing."""
+    """Returns the files that the readings refer to and that are no inputs: among the files of symbols, at the recorded
+    path, in a copy of the recorded machine's file tree and on this machine, next to the inputs, or in the folders of
+    symbols. The report lists those that are missing."""
     given = {source.name for source in sources}
     found: list[Source] = []
     for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):
@@ -274,7 +279,8 @@ def companions(
                     _is_of_run(one, companion, report)
             continue
         given.add(name)
-        source = _companion(companion, sources, folders, sysroots, report, limit)
+        named = [one for one in symbols if one.name == name]
+        source = _companion(companion, sources, folders, sysroots, report, limit, named)
         if source is None:
             if companion.path not in report.places("companion_of_other_run"):
                 report.note("companion_missing", where=companion.path, detail=companion.path)
@@ -290,21 +296,24 @@ def _companion(
     sysroots: Sequence[str],
     report: Report,
     limit: Limit,
+    named: Sequence[Source],
 ) -> Source | None:
-    """Returns the file, of a pack if one of the inputs is of one that has it."""
+    """Returns the file, of a pack if one of the inputs is of one that has it. named: files of its name that the user
+    gives as symbols."""
     key = f"companion {companion.format} {companion.path}"
     all_answers = [source.answers.of("") for source in sources] or [MACHINE]
     answers = next((one for one in all_answers if one.knows(key)), all_answers[0])
 
     def find() -> Source | None:
-        found = _first_valid(_candidates(companion.path, sources, folders, sysroots), companion, report, limit)
+        candidates = _candidates(companion.path, sources, folders, sysroots)
+        found = _valid_one(named, companion, report) or _first_valid(candidates, companion, report, limit)
         return replace(found, answers=answers.of(found.path)) if found is not None and answers.keeps else found
 
     def unpacked(value: Any) -> Source | None:
         if value is not None:
             return unpacked_source(value, answers, limit)
         places = [*_in_trees(companion.path, sysroots), *paths_beside((), folders, Path(companion.path).name)]
-        return _first_valid(places, companion, report, limit)
+        return _valid_one(named, companion, report) or _first_valid(places, companion, report, limit)
 
     return answers.ask(key, report, find, lambda found: packed_source(found) if found is not None else None, unpacked)
 
@@ -340,6 +349,16 @@ def _first_valid(
             ):
                 report.note("companion_of_other_run", 0, where=companion.path)
                 return source
+    return None
+
+
+def _valid_one(named: Sequence[Source], companion: Companion, report: Report) -> Source | None:
+    """Returns the first of these files that has the companion's format."""
+    sniff = registry.importer_named(companion.format).module.sniff
+    for source in named:
+        if sniff(source.data[: registry.HEAD_SIZE]) and _is_of_run(source, companion, report):
+            report.note("files_read", where=source.path, detail=source.path)
+            return source
     return None
 
 

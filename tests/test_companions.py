@@ -218,6 +218,18 @@ def test_named_by_the_user(recording: Path, place: str, pack: Callable[[bytes], 
     assert reported(trace) == {}
 
 
+@pytest.mark.parametrize(("place", "pack"), GIVEN.values(), ids=GIVEN)
+def test_named_as_symbols(recording: Path, place: str, pack: Callable[[bytes], bytes]) -> None:
+    """It is the one that is read, and was not in vain."""
+    path = recording.parents[1] / place
+    path.write_bytes(pack(dump()))
+    (recording.parent / DUMP).write_bytes(dump("other"))
+    trace = loaded(recording, symbols=[path])
+    assert stacks(trace)[0] == "f"
+    assert len(trace.code) == 1
+    assert reported(trace) == {}
+
+
 def test_two_recordings_share_a_dump(recording: Path) -> None:
     second = recording.parent / "second.data"
     second.write_bytes(recording.read_bytes())
