@@ -32,6 +32,9 @@ KEPT = (
 )  # fmt: skip
 
 
+LONG = ("_mp_a", "__a_MOD_", "_QMa", "Fa", "$_$A", "_$$_A", "A_", ".a", ".a.1", "*a:A", "a_")
+
+
 @pytest.mark.parametrize("name", SHOWN)
 def test_names_are_shown_as_people_write_them(name: str) -> None:
     assert demangle(name) == SHOWN[name]
@@ -40,3 +43,10 @@ def test_names_are_shown_as_people_write_them(name: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_other_names_stay(name: str) -> None:
     assert demangle(name) == name
+
+
+@pytest.mark.parametrize("part", LONG)
+@pytest.mark.parametrize("begin", ["a", "__a_MOD_b", "_QMaPb", "P$A", "*"])
+def test_long_names_take_linear_time(begin: str, part: str) -> None:
+    """Symbol tables have names of up to 65,536 characters, of anybody's."""
+    demangle(begin + part * (60_000 // len(part)) + "!")

@@ -390,6 +390,17 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  [code in //anon] (83 %), by oneDNN: let oneDNN write its names with ONEDNN_JIT_PROFILE=2: "
          "perf record -F 999 -g -o x.data env ONEDNN_JIT_PROFILE=2 ./app"],
     ),
+    "code that oneDNN compiled in a process that runs already": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libtorch_cpu.so {MAIN}": 10},
+         "command": "perf record -g -p 7", "notes": {"code_unrecorded": {"advice": "let it write names"}}},
+        ["names are missing for 83 % of the samples",
+         "  [code in //anon] (83 %), by oneDNN: let oneDNN write its names with ONEDNN_JIT_PROFILE=2"],
+    ),
+    "code of another runtime, beside oneDNN": (
+        {"stacks": {f"[code~in~//anon] f@beam.smp {MAIN}": 50, f"f@libtorch_cpu.so {MAIN}": 1},
+         "command": "perf record -g -a", "notes": {"code_unrecorded": {"advice": "let it write names"}}},
+        ["names are missing for 98 % of the samples", "  [code in //anon] (98 %): let it write names"],
+    ),
     "code that oneDNN compiled, which was asked for names": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libdnnl.so.3 {MAIN}": 10},
          "command": "perf record env ONEDNN_JIT_PROFILE=2 ./app",

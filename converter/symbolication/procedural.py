@@ -13,7 +13,8 @@ import re
 _COPY = r"(?P<copy>(?:\.[a-z_]+)*(?:\.[a-z_]+\.\d+)*)"
 # Fortran's names have no capitals, but for those of what the compiler makes of types.
 _GFORTRAN = re.compile(rf"__(?P<scopes>[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)_MOD_(?P<name>[a-z_]\w*?){_COPY}")
-_INTEL = re.compile(r"(?P<module>[a-z][a-z0-9_]*?)_mp_(?P<name>[a-z][a-z0-9_]*)_")
+_INTEL = "_mp_"
+_FORTRAN_WORD = re.compile(r"[a-z][a-z0-9_]*")
 # Modules, submodules and procedures around a procedure; the main program has no name.
 _FLANG = re.compile(rf"_Q(?P<scopes>(?:[MS][a-z][a-z0-9_]*)*(?:F[a-z0-9_]*)?)P(?P<name>[a-z][a-z0-9_]*){_COPY}")
 _FLANG_SCOPE = re.compile(r"[MSF]([a-z0-9_]*)")
@@ -35,8 +36,9 @@ def procedural_name(name: str) -> str | None:
     if found := _FLANG.fullmatch(name):
         scopes = [scope for scope in _FLANG_SCOPE.findall(found["scopes"]) if scope]
         return "::".join([*scopes, found["name"]]) + found["copy"]
-    if found := _INTEL.fullmatch(name):
-        return f"{found['module']}::{found['name']}"
+    if _INTEL in name[:-1] and name.endswith("_"):
+        parts = name[:-1].split(_INTEL, 1)
+        return "::".join(parts) if all(map(_FORTRAN_WORD.fullmatch, parts)) else None
     return _pascal_name(name) if "_$$_" in name else None
 
 

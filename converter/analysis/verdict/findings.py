@@ -14,6 +14,7 @@ from traceferry.analysis.verdict.runtimes import (
     Compiler,
     Runtime,
     compiler_of,
+    is_asked,
     naming,
     runtime_of,
     unwinding,
@@ -249,8 +250,8 @@ def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
     if issue is None:
         return None
     compiler = _compiler(case)
-    again = with_names_of(case.command, compiler) if compiler is not None and case.command is not None else None
-    if compiler is not None and (again is not None or compiler.otherwise):
+    if compiler is not None and not is_asked(case.command, compiler):
+        again = with_names_of(case.command, compiler) if case.command is not None else None
         text = compiler.otherwise or f"let {compiler.title} write its names with {' '.join(compiler.environment)}"
         where = f"{name} ({share}), by {compiler.title}"
         return Advice("names_missing", f"{where}: {text}", again.text if again is not None else "")
@@ -342,7 +343,10 @@ def _compiler(case: Case) -> Compiler | None:
 
 
 def _any_compiler(case: Case) -> Compiler | None:
-    """Returns a library that compiles code, if one was loaded."""
+    """Returns a library that compiles code, if one was loaded and no runtime that compiles code was sampled more."""
+    found = _runtime(case)
+    if found is not None and found[0].language != "Python":
+        return None
     return compiler_of(case.trace.strings[row] for row in case.trace.libs["name"].tolist())
 
 

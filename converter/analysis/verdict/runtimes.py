@@ -101,10 +101,17 @@ def compiler_of(files: Iterable[str]) -> Compiler | None:
     return next((one for one in COMPILERS if any(re.fullmatch(one.files, file) for file in known)), None)
 
 
+def is_asked(command: Command | None, compiler: Compiler) -> bool:
+    """Whether the command has what lets a compiler tell the names."""
+    if command is None or not compiler.environment:
+        return False
+    return set(compiler.environment) <= set(command.program)
+
+
 def with_names_of(command: Command, compiler: Compiler) -> Command | None:
-    """Returns the command with what lets a compiler tell the names; None where nothing does, or it has that already."""
+    """Returns the command with what lets a compiler tell the names; None where nothing does, or it runs no program."""
     words = command.program
-    if not compiler.environment or set(compiler.environment) <= set(words):
+    if not words or not compiler.environment:
         return None
     return command.running(("env", *compiler.environment, *(words[1:] if words[0] == "env" else words)))
 
