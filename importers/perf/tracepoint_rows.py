@@ -71,11 +71,14 @@ def _read(recording: Recording, found: Sequence[TracepointRows]) -> None:
     is_wanted = np.zeros(len(recording.events), bool)
     is_wanted[[one.event.index for one in found]] = True
     every = np.flatnonzero(is_wanted[recording.samples.event])
+    if not len(every):
+        return
+    of_all = {COMMON_PID.name: COMMON_PID, COMMON_FLAGS.name: COMMON_FLAGS}
+    kinds = [of_all | {field.name: field for field in one.tracepoint.fields} for one in found]
     for part in windows(recording.stream, recording.samples.offset[every]):
-        until = every[part.stop - 1] + 1 if part.stop else 0
-        for one in found:
-            mine = slice(*np.searchsorted(one.rows, [every[part.start], until]).tolist())
-            kinds = {field.name: field for field in (COMMON_PID, COMMON_FLAGS, *one.tracepoint.fields)}
-            read = recording.integers([kinds[name] for name in one.fields], one.rows[mine])
+        edges = [every[part.start], every[part.stop - 1] + 1]
+        for one, kind in zip(found, kinds, strict=True):
+            mine = slice(*np.searchsorted(one.rows, edges).tolist())
+            read = recording.integers([kind[name] for name in one.fields], one.rows[mine])
             for column, numbers in zip(one.fields.values(), read, strict=True):
                 column[mine] = numbers

@@ -195,9 +195,9 @@ def _names(case: Case) -> Finding | None:
         if case.share(n) >= LIBRARY_FROM and (found := _advice_for(case, name, percent(case.share(n)))) is not None
     ]
     headline = f"names are missing for {percent(share)} of the samples{elsewhere}"
-    refused, others = case.trace.report.places("file_refused"), _lists_of_others(case)
-    is_told = bool(others) and refused == set(others) and any(name.startswith(GENERATED) for name in groups)
-    covers = (*JUDGED["names"], *["file_refused"] * is_told)
+    refused = case.trace.report.places("file_refused")
+    are_told = all(any(shlex.quote(path) in one.command for one in advice) for path in refused)
+    covers = (*JUDGED["names"], "file_refused") if are_told else JUDGED["names"]
     return Finding("names_missing", 3, "loss", headline, share, tuple(advice), covers)
 
 

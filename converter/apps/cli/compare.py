@@ -188,14 +188,13 @@ def _paths(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
 def _runs_of(paths: Sequence[str]) -> list[str]:
     """Returns the paths with the recordings of folders in their places; of a folder without any those of the folders in
     it. What has none at all may be a data set."""
-    runs = []
-    for path in paths:
-        found = recordings_in(path) if is_mere_folder(path) else []
-        if is_mere_folder(path) and not found:
-            inside = sorted(os.path.join(path, name) for name in os.listdir(path))
-            found = [run for one in inside if is_mere_folder(one) for run in recordings_in(one)]
-        runs += found or [path]
-    return runs
+    return [run for path in paths for run in (_runs_in(path) if is_mere_folder(path) else [path])]
+
+
+def _runs_in(folder: str) -> list[str]:
+    inside = sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    of_each = [run for one in inside if is_mere_folder(one) for run in recordings_in(one)]
+    return recordings_in(folder) or of_each or [folder]
 
 
 def _loaded(arguments: argparse.Namespace, nth: int, paths: Sequence[str], notes: list[list[Issue]]) -> list[Run]:

@@ -1,11 +1,24 @@
-"""Names of native code of Fortran, Pascal and Crystal: of programs that gfortran 12, flang 19, Free Pascal 3.2 and
-Crystal 1.6 compiled, and those of Intel's compilers as their documentation has them."""
+"""Names of native code that compilers other than those of C++, Rust, Swift and D wrote. Those of OCaml are of
+tools/perf/tests/demangle-ocaml-test.c, and of programs of 4.13; those of GHC of programs of 9.0; of Fortran, of
+programs of gfortran 12 and Flang 19, Intel's made after their form, MODULE_mp_NAME_; of programs of Free Pascal 3.2 and
+Crystal 1.6."""
 
 import pytest
 
 from traceferry.symbolication.demangle import demangle
 
 SHOWN = {
+    "camlStdlib__array__map_154": "Stdlib.array.map_154",
+    "camlStdlib__anon_fn$5bstdlib$2eml$3a334$2c0$2d$2d54$5d_1453": "Stdlib.anon_fn[stdlib.ml:334,0--54]_1453",
+    "camlStdlib__bytes__$2b$2b_2205": "Stdlib.bytes.++_2205",
+    "camlFib__fun_746": "Fib.fun_746",
+    "camlStdlib.List.rev_merge_552": "Stdlib.List.rev_merge_552",
+    "containerszm0zi6zi4zi1_DataziMapziInternal_balanceR_info": "containers-0.6.4.1:Data.Map.Internal.balanceR",
+    "ghczmprim_GHCziClasses_compareInt_info": "ghc-prim:GHC.Classes.compareInt",
+    "base_GHCziBase_zpzp_info": "base:GHC.Base.++",
+    "ghczmprim_GHCziTuple_Z3T_con_info": "ghc-prim:GHC.Tuple.(,,) (con info)",
+    "Main_zdwzdsgo16_info": "Main.$w$sgo16",
+    "AppziText_z3bbU_entry": "App.Text.λ",
     "__work_mod_MOD_heavy": "work_mod::heavy",
     "__work_mod_MOD_heavy.part.0.isra.0": "work_mod::heavy.part.0.isra.0",
     "__geometry.impl_MOD_helper": "geometry::impl::helper",
@@ -27,11 +40,12 @@ SHOWN = {
     ),
 }
 KEPT = (
+    "main", "caml_alloc", "camlp4", "camlFoo$0a", "camlFoo bar", "Main_fib_info", "png_get_info", "Curl_gzip_info",
+    "AppziText_zj_info", "AppziText_zffffffU_info", "AppziText_z0U_info", "AppziText_f_closure", "AppziText_info",
+    "_info", "",
     "MAIN__", "_QQmain", "outside_", "deep.0", "__init_MOD_", "__MOD_a", "foo_mp_", "_QMa", "_Quick", "*", "* main:A",
     "*foo app.js:1:2", "main.(*T).run", "A_$$_", "$_$$_", "my_$$_", "__Foo_MOD_bar",
 )  # fmt: skip
-
-
 LONG = ("_mp_a", "__a_MOD_", "_QMa", "Fa", "$_$A", "_$$_A", "A_", ".a", ".a.1", "*a:A", "a_")
 
 
