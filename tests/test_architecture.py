@@ -28,8 +28,10 @@ FORMATS = {"importers": formats("importers", "sniff"), "exporters": formats("exp
 # Where else in converter/ a word is one of the formats': a viewer of that name, the option of a command, commands that
 # advice names, names of files; and a script of a page that `view` serves, too.
 NAMED = {
-    # Which functions are Mono's own.
+    # Which functions are Mono's own, and what they are called where perf has recorded them.
     "converter/analysis/totals/own_code.py": {"mono"},
+    "converter/symbolication/jit_names/__init__.py": {"mono"},
+    "converter/symbolication/jit_names/mono.py": {"mono"},
     # trace_processor reads Perfetto traces, and its package has this name.
     "converter/apps/cli/options.py": {"perfetto"},
     "converter/apps/cli/query.py": {"perfetto"},
@@ -41,7 +43,7 @@ NAMED = {
     "converter/analysis/verdict/case.py": {"perf"},
     "converter/analysis/verdict/findings.py": {"perf"},
     "converter/common/recorder.py": {"perf"},
-    "converter/analysis/verdict/runtimes.py": {"perf"},
+    "converter/analysis/verdict/runtimes.py": {"mono", "perf"},
     "converter/apps/cli/__init__.py": {"firefox", "perf", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},
     "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},

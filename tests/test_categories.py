@@ -28,6 +28,9 @@ FILES = {
         "/usr/lib/php/20220829/opcache.so", "/usr/lib/erlang/erts-13.1.5/bin/beam.smp", "/usr/bin/ruby3.1",
         "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2", "/usr/share/dotnet/shared/x/8.0.1/libcoreclr.so",
         "/x/libmozjs-136a1.so", "/x/site-packages/wasmtime/_libwasmtime.so", "/usr/bin/mono-sgen", "/usr/bin/luajit",
+        "/usr/bin/pypy3.9", "/usr/lib/x86_64-linux-gnu/libpypy3.9-c.so", "/usr/bin/poly", "/usr/lib/R/bin/exec/R",
+        "/usr/lib/swi-prolog/bin/x86_64-linux/swipl", "/usr/bin/racket", "/usr/bin/guile-3.0", "/usr/bin/qemu-aarch64",
+        "/usr/bin/octave-cli-7.3.0", "/usr/lib/libR.so",
         "/usr/bin/perl", "/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so",
         "/home/me/.pyenv/versions/3.12.1/lib/python3.12/lib-dynload/_json.cpython-312-x86_64-linux-gnu.so",
     ],
@@ -39,7 +42,8 @@ FILES = {
     NATIVE: [
         "/home/me/app", "/usr/bin/sort", "/usr/local/lib/libmine.so", "/opt/app/libcrypto_mine.so",
         "/home/me/venv/lib/python3.11/site-packages/fast.cpython-311-x86_64-linux-gnu.so", "/home/me/noded",
-        "/home/me/libcurses.so", "/home/me/phpunit-runner", "", "//anon", "C:\\app.exe",
+        "/home/me/libcurses.so", "/home/me/poly", "/home/me/R", "/home/me/ecl2", "/home/me/guiles",
+        "/home/me/phpunit-runner", "", "//anon", "C:\\app.exe",
     ],
 }  # fmt: skip
 

@@ -195,6 +195,31 @@ SEEN: dict[str, Cases] = {
         "NRT_incref": ("NRT_incref", "JIT function"),
         "_ZN3foo3barB5cxx11Ev": ("_ZN3foo3barB5cxx11Ev", "JIT function"),
     },
+    "Mono": {
+        "Shop.W:Main ()": ("Shop.W:Main ()", "Managed function"),
+        "Shop.Row`1<T_REF>:.ctor ()": ("Shop.Row`1<T_REF>:.ctor ()", "Managed function"),
+        "Shop.W:<Linq>m__0 (int)": ("Shop.W:<Linq>m__0 (int)", "Managed function"),
+        "System.Linq.Enumerable:Sum<int> (System.Collections.Generic.IEnumerable`1<int>,System.Func`2<int, int>)": (
+            "System.Linq.Enumerable:Sum<int> (System.Collections.Generic.IEnumerable`1<int>,System.Func`2<int, int>)",
+            "Managed function",
+        ),
+        "System.Linq.Enumerable/WhereSelectEnumerableIterator`2<int, int>:MoveNext ()": (
+            "System.Linq.Enumerable/WhereSelectEnumerableIterator`2<int, int>:MoveNext ()", "Managed function",
+        ),
+        "(wrapper runtime-invoke) object:runtime_invoke_void (object,intptr,intptr,intptr)": (
+            "(wrapper runtime-invoke) object:runtime_invoke_void (object,intptr,intptr,intptr)", "Wrapper function",
+        ),
+        "delegate_invoke_impl_target_1": ("delegate_invoke_impl_target_1", "JIT trampoline"),
+        "generic_trampoline_jit": ("generic_trampoline_jit", "JIT trampoline"),
+        "rgctx_fetch_trampoline_rgctx_0": ("rgctx_fetch_trampoline_rgctx_0", "JIT trampoline"),
+        "sdb_breakpoint_trampoline": ("sdb_breakpoint_trampoline", "JIT trampoline"),
+        "throw_corlib_exception": ("throw_corlib_exception", "JIT stub"),
+        "rethrow_exception": ("rethrow_exception", "JIT stub"),
+        "restore_context": ("restore_context", "JIT stub"),
+        "call_filter": ("call_filter", "JIT stub"),
+        "llvm_resume_unwind_trampoline": ("llvm_resume_unwind_trampoline", "JIT stub"),
+        "(null)": ("trampoline", "JIT trampoline"),
+    },
     "wasmtime": {
         "wfib": ("wfib", "WebAssembly wasm"),
         "wasm[0]::array_to_wasm_trampoline[1]": ("wasm[0]::array_to_wasm_trampoline[1]", "JIT trampoline"),
@@ -393,6 +418,14 @@ SOURCES_SAY: dict[str, Cases] = {
         "http://a/5": ("http://a/5", "JIT function"),
     },
     "Numba": {},
+    "Mono": {
+        # No methods: no class, no blank before the arguments, no end of them.
+        "Main ()": ("Main ()", "JIT function"),
+        "W:Main()": ("W:Main()", "JIT function"),
+        "W:Main (int": ("W:Main (int", "JIT function"),
+        "W:a b (int)": ("W:a b (int)", "JIT function"),
+        "(wrapper x) y": ("(wrapper x) y", "JIT function"),
+    },
     "CPython": {
         r"py::f:C:\a.py": (r"f @ C:\a.py:0:0", "Python function js"),
     },

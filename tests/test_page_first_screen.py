@@ -53,6 +53,25 @@ from traceferry.symbolication.short_names import short_names
         (Called("std::vector<int> load<int>(char const*)"), OWN),
         (Called("std_dev"), OWN),
         (Called("memory_of"), OWN),
+        (Called("Eigen::MatrixBase<double>::dot", source="/usr/include/eigen3/Eigen/src/Core/Dot.h"), OUTSIDE),
+        (Called("rows::sort", source="/home/me/rows/include/rows/sort.hpp"), OWN),
+        (Called("Py_DECREF", source="/home/me/.pyenv/versions/3.11.7/include/python3.11/object.h"), OUTSIDE),
+        (Called("__Pyx_PyObject_SetAttrStr", source="/home/me/work.c"), OUTSIDE),
+        (Called("__Pyx_Coroutine_SendEx.constprop.0"), OUTSIDE),
+        (Called("__pyx_tp_new_4work_Row"), OUTSIDE),
+        (Called("__pyx_pf_4work_3Row_2add", source="/home/me/work.c"), OWN),
+        (Called("CPyTagged_Multiply", source="/srv/lib/python3.11/site-packages/mypyc/lib-rt/CPy.h"), OUTSIDE),
+        (Called("CPyList_GetItem"), OUTSIDE),
+        (Called("CPyDef_Row___add"), OWN),
+        (Called("CPyPy_Row___add"), OWN),
+        (Called("impl_work$$$function__2_add"), OWN),
+        (Called("Nuitka_Generator_send"), OUTSIDE),
+        (Called("sort.pdq", source="/opt/zig-x86_64-linux-0.14.0/lib/std/sort/pdq.zig"), OUTSIDE),
+        (Called("sort.pdq", source="/usr/lib/zig/std/sort/pdq.zig"), OUTSIDE),
+        (Called("compiler_rt.memcpy.memcpyFast"), OUTSIDE),
+        (Called("work.main", source="/home/me/zig/work.zig"), OWN),
+        (Called("std::ffi::_get_global", source="Mojo/stdlib/std/ffi/__init__.mojo"), OUTSIDE),
+        (Called("Array(Int32)#sort", source="/usr/lib/crystal/lib/array.cr"), OUTSIDE),
         (Called("sort_by", source="/rustc/a1b2c3/library/alloc/src/slice.rs"), OUTSIDE),
         (Called("time.Now", source="time/time.go"), OUTSIDE),
         (Called("net/http.(*conn).serve", source="/usr/lib/go-1.19/src/net/http/server.go"), OUTSIDE),
@@ -268,6 +287,7 @@ SYSCALL = Called("entry_SYSCALL_64_after_hwframe", "Kernel", lib="[kernel.kallsy
 FUTEX = Called("__x64_sys_futex", "Kernel", lib="[kernel.kallsyms]")
 TICK = Called("asm_sysvec_apic_timer_interrupt", "Kernel", lib="[kernel.kallsyms]")
 BLOCKED = Called("__schedule", "Blocked", lib="[kernel.kallsyms]")
+IN_MEMORY = Called("[code in //anon]", "Other")
 MANY = Called(f"Compile::Compile({'ciEnv*, ' * 9}bool)", "Runtime", lib="libjvm.so")
 TABLE = "app::Table<std::basic_string<char, std::char_traits<char>>, std::allocator<int>>"
 ADDRESSES = [Called(f"app+0x{nth}", lib="app") for nth in range(4)]
@@ -294,6 +314,11 @@ WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
     ([(EVAL,), (EVAL,), (PY, EVAL)], ["66.7% outside of your code: most in libpython3.12 (66.7%)",
                                       "33.3% load app.py:7 itself"]),
     ([(MAIN, SORT)], ["100.0% main app.js:7: most in qsort_r (100.0%)"]),
+    # What a runtime compiled without a word to anybody.
+    ([(MAIN,), (IN_MEMORY,), (IN_MEMORY,), (EVAL,)],
+     ["75.0% code in memory without names", "25.0% main app.js:7 itself"]),
+    ([(MAIN,), (IN_MEMORY,), (EVAL,), (EVAL,), (EVAL,)],
+     ["80.0% outside of your code: most in libpython3.12 (60.0%)", "20.0% main app.js:7 itself"]),
     # Where a thread waits, and where its processor was taken.
     ([(MAIN, SORT, SYSCALL, FUTEX, BLOCKED)], ["100.0% main app.js:7: most in qsort_r (100.0%)"]),
     ([(MAIN, SYSCALL, FUTEX, BLOCKED)], ["100.0% main app.js:7: most in __x64_sys_futex (100.0%)"]),

@@ -16,7 +16,18 @@ from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
 from traceferry.common.recorder import command_of
 from traceferry.libraries.recorded_files import IS_AT_ITS_PATH
-from traceferry.model import COUNTER_VALUES, Clock, Counter, Event, Input, Process, Table, Trace, TraceBuilder
+from traceferry.model import (
+    COUNTER_VALUES,
+    Clock,
+    Counter,
+    Event,
+    EventKind,
+    Input,
+    Process,
+    Table,
+    Trace,
+    TraceBuilder,
+)
 from traceferry.model.categories import category_of_file
 from traceferry.symbolication.packages import OF_NOBODY
 
@@ -96,6 +107,9 @@ def test_what_is_no_command_of_the_recorder(text: str) -> None:
         ("libcoreclr.so", "env A=1 dotnet a.dll", "env DOTNET_PerfMapEnabled=1 A=1 dotnet a.dll"),
         ("libruby.so.3.3", "ruby a.rb", "ruby --yjit --yjit-perf a.rb"),
         ("libruby-3.1.so.3.1.2", "ruby --yjit a.rb", "ruby3.3 --yjit --yjit-perf a.rb"),
+        ("mono-sgen", "mono a.exe", "env MONO_DEBUG=disable_omit_fp mono --jitmap a.exe"),
+        ("mono-sgen", "mono --jitmap a.exe", "env MONO_DEBUG=disable_omit_fp mono --jitmap a.exe"),
+        ("mono-sgen", "env MONO_DEBUG=disable_omit_fp mono --jitmap a.exe", None),
         ("libperl.so.5.36", "perl a.pl", None),
     ],
 )  # fmt: skip
@@ -103,7 +117,7 @@ def test_what_names_the_functions_of_a_runtime(file: str, program: str, wanted: 
     command, runtime = command_of(f"perf record -F 9 -g {program}"), runtime_of(file)
     assert command is not None
     named = naming(command, runtime, file) if runtime is not None else None
-    graph = "--call-graph dwarf,65528" if "python" in file else "-g"
+    graph = f"--call-graph {runtime.call_graph}" if runtime is not None and runtime.call_graph != "fp" else "-g"
     assert (named and named.text) == (wanted and f"perf record -F 9 {graph} -k CLOCK_MONOTONIC {wanted}")
 
 
@@ -116,15 +130,17 @@ def trace_of(
     notes: Mapping[str, Mapping[str, Any]] | None = None,
     call_graph: str = "fp",
     build_ids: bool = True,
+    kind: EventKind = "other",
+    end_ts: int = 2_000_000,
     **attributes: str,
 ) -> tuple[Trace, SampleTotals]:
     """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
     samples they have; notes: of the report."""
     trace = TraceBuilder()
     trace.inputs.append(Input("x.data", "perf.data", "file", "perf 6.1"))
-    trace.events.append(Event("cpu-clock", "ns", kind="clock"))
+    trace.events.append(Event("cpu-clock", "ns", 1_000, kind=kind))
     trace.attributes |= {"command": command, "call_graph": call_graph, "hostname": HERE, **attributes}
-    trace.bounds, trace.clock = (0, 2_000_000), Clock("monotonic")
+    trace.bounds, trace.clock = (0, end_ts), Clock("monotonic")
     samples, rows = SampleTotals(trace), []
     for text, n in stacks.items():
         prefix = -1
@@ -295,6 +311,75 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "few samples tell of no share": (
         {"stacks": {"libz.so+0x12@libz.so": 9}},
         ["good recording: 9 samples of cpu-clock, 2ms"],
+    ),
+    "few samples of a clock": (
+        {"stacks": {f"f@app {MAIN}": 25}, "kind": "clock", "command": "perf record -F 40000 -g ./app"},
+        ["only 25 samples of cpu-clock: shares may be off by 20 percentage points",
+         "  if it waits more than it runs, record where it waits: perf record -g -k CLOCK_MONOTONIC --switch-events "
+         "-e sched:sched_switch,cpu-clock ./app"],
+    ),
+    "few samples of a program that ended soon": (
+        {"stacks": {f"f@app {MAIN}": 25}, "kind": "clock", "command": "perf record -F 99 -g ./app", "end_ts": 40_000},
+        ["only 25 samples of cpu-clock: shares may be off by 20 percentage points",
+         "  sample more often, or let the program work for longer: perf record -F 20000 -g ./app"],
+    ),
+    "few samples, of which some are lost": (
+        {"stacks": {f"f@app {MAIN}": 25}, "kind": "clock", "notes": {"lost_samples": {"count": 5}}, "end_ts": 40_000,
+         "command": "perf record -F max -g ./app"},
+        ["17 % of the records were lost: record with -m 4M",
+         "  a larger buffer loses less: perf record -F max -g -m 4M ./app"],
+    ),
+    "functions of Python's that were compiled to C": (
+        {"stacks": {f"__pyx_pf_4work_add@work.so _PyEval@libpython3.11.so {MAIN}": 80, f"_PyEval@python3 {MAIN}": 20},
+         "command": "perf record -g python3 a.py"},
+        ["good recording: 100 samples of cpu-clock, 2ms"],
+    ),
+    "such functions beside many of Python's": (
+        {"stacks": {f"CPyDef_Row___add@work.so _PyEval@libpython3.11.so {MAIN}": 40,
+                    f"_PyEval@libpython3.11.so {MAIN}": 60},
+         "command": "perf record -g python3 a.py"},
+        ["Python functions have no names: 60 % of the samples are in CPython",
+         "  let CPython write the names of its functions (python3.13 or newer): perf record --call-graph dwarf,65528 "
+         "-k CLOCK_MONOTONIC python3.13 -X perf_jit a.py"],
+    ),
+    "such functions of an installed package, whose callers count": (
+        {"stacks": {f"__pyx_pw_6pandas_1add@work.so _PyEval@libpython3.11.so {MAIN}": 100},
+         "command": "perf record -g python3 a.py",
+         "notes": {"symbols_used": {"where": "/srv/lib/python3.11/site-packages/pandas/work.so"}}},
+        ["Python functions have no names: 100 % of the samples are in CPython",
+         "  let CPython write the names of its functions (python3.13 or newer): perf record --call-graph dwarf,65528 "
+         "-k CLOCK_MONOTONIC python3.13 -X perf_jit a.py"],
+    ),
+    "such functions, of which cut stacks show few": (
+        {"stacks": {"_PyEval@libpython3.11.so": 90, "__pyx_pf_4work_add@work.so": 10},
+         "command": "perf record -g python3 a.py"},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,65528",
+         "  code without frame pointers ends them; perf can copy the stacks instead: "
+         "perf record --call-graph dwarf,65528 python3 a.py"],
+    ),
+    "code of a runtime that tells perf nothing": (
+        {"stacks": {"[code~in~//anon]": 90, "f@poly": 10}, "command": "perf record -g poly a.sml",
+         "notes": {"code_unrecorded": {"count": 90}}},
+        ["100 % of the stacks are cut: what Poly/ML compiled keeps no frame pointers",
+         "  [code in //anon] (90 %), by Poly/ML: it tells perf nothing of its functions"],
+    ),
+    "code in memory of nobody that is known": (
+        {"stacks": {"memcpy@libc.so.6 [code~in~//anon] [unknown]": 90, f"f@app {MAIN}": 10}},
+        ["90 % of the stacks are cut: code that no file holds keeps no frame pointers"],
+    ),
+    "a runtime whose code keeps frame pointers, and whose own has none": (
+        {"stacks": {"A:f~(int)@#Managed mono_jit_exec@mono-sgen [unknown]": 90, f"f@app {MAIN}": 10},
+         "command": "perf record -g env MONO_DEBUG=disable_omit_fp mono --jitmap a.exe"},
+        ["90 % of the stacks are cut: record with --call-graph dwarf,16384",
+         "  code without frame pointers ends them; perf can copy the stacks instead: perf record "
+         "--call-graph dwarf,16384 env MONO_DEBUG=disable_omit_fp mono --jitmap a.exe"],
+    ),
+    "few addresses of a library, which has a package of debug files": (
+        {"stacks": {f"libz.so~function~at~0x12@libz.so {MAIN}": 50},
+         "notes": {"names_partly_missing": {"where": "libz.so 0", "detail": "libz.so (1 of 1 addresses)"},
+                   "symbols_used": {"where": "/home/me/conda/lib/libz.so"}}},
+        ["names are missing for 100 % of the samples",
+         f"  libz.so (100 %): {OF_NOBODY.removesuffix(': --symbols FILE')}: traceferry x.data --symbols FILE"],
     ),
     "names of a library": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62},

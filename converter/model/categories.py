@@ -52,9 +52,15 @@ _RUNTIMES = re.compile(
     | libjulia\S*\.so[\d.]* | julia | lua(?:jit)?[\d.-]*\w* | liblua\S*\.so[\d.]* | perl[\d.]* | libperl\.so[\d.]*
     | dart(?:aotruntime|vm)? | libflutter\w*\.so | libart\w*\.so
     | _?lib(?:wasmtime|wasmer|wasmedge)\S*\.so[\d.]* | wasmtime | wasmer
+    | pypy[\d.]*(?:-c)? | libpypy\S*\.so[\d.]* | swipl[\d.]* | libswipl\.so[\d.]* | libpolyml\.so[\d.]*
+    | racket(?:cs|bc)? | libracketcs\S* | chezscheme\S* | guile(?:-[\d.]+)? | libguile-\S*\.so[\d.]* | sbcl | ecl
+    | libecl\.so[\d.]* | libR(?:blas|lapack)?\.so | octave(?:-cli)?(?:-[\d.]+)? | lib(?:octave|octinterp)\.so[\d.]*
+    | tclsh[\d.]* | libtcl[\d.]*\.so[\d.]* | qjs | qemu-[a-z]\w*
     """,
     re.VERBOSE,
 )
+# Such with names that other programs have as well.
+_RUNTIMES_OF_SYSTEM = re.compile(r"/usr/(?:local/)?bin/(?:poly|clisp|petite)|.*/R/bin/exec/R|.*/lib/clisp\S*/lisp\.run")
 _SYSTEM_FOLDERS = (
     "/lib/",
     "/lib32/",
@@ -78,7 +84,7 @@ def category_of_file(path: str) -> str:
     """Returns the category of the native code in a file, by its path as recorded: of a runtime, of the system, or
     NATIVE, the user's own."""
     name = PurePosixPath(path).name
-    if _RUNTIMES.fullmatch(name) or _CPYTHON_MODULES.fullmatch(path):
+    if _RUNTIMES.fullmatch(name) or _RUNTIMES_OF_SYSTEM.fullmatch(path) or _CPYTHON_MODULES.fullmatch(path):
         return RUNTIME
     is_of_system = path.startswith(_SYSTEM_FOLDERS) or _VDSO.fullmatch(path) or _SYSTEM_LIBRARIES.fullmatch(name)
     return SYSTEM if is_of_system else NATIVE

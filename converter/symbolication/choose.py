@@ -27,6 +27,8 @@ MAGICS = (ELF_MAGIC, *GSYM_MAGICS, BREAKPAD_MAGIC)
 LONGEST_MAGIC = 32
 # Folders of debug files have such a folder, with files by build id.
 BUILD_IDS = ".build-id"
+# What the report tells of a file that has no names of its own, as it has a debug file.
+ADDRESSES_OF = "addresses of"
 # In a folder of symbols: those that are recognised, and all others.
 MOST_FILES, MOST_NAMES = 1 << 12, 1 << 17
 # What the tools that write symbols put behind the name of the library.
@@ -169,7 +171,7 @@ def note_use(report: Report, library: str, symbols: Symbols, binary: Binary | No
     code."""
     report.note("symbols_used", where=symbols.path, detail=f"{library}: {symbols.gives} of {symbols.path}")
     if binary is not None and binary.path != symbols.path:
-        report.note("symbols_used", where=binary.path, detail=f"{library}: addresses of {binary.path}")
+        report.note("symbols_used", where=binary.path, detail=f"{library}: {ADDRESSES_OF} {binary.path}")
     if symbols.problems:
         offset, what = symbols.problems[0]
         detail = f"{symbols.name}: {what}"

@@ -90,7 +90,8 @@ OF_CONDA = (
     "names; or give a file with symbols: --symbols FILE"
 )
 OF_NOBODY = (
-    "no package has it: if it is yours, build it without -s, --strip or strip (in profiles of Cargo: strip = false); "
+    "no package has it: if it is yours, build it without -s, --strip or strip (in profiles of Cargo: strip = false; "
+    "Nuitka: --unstripped); "
     "or give the file as it was before, which its makers may have published: --symbols FILE"
 )
 # In the folder of each of conda's environments.

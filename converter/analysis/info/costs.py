@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceferry.analysis.totals.collect import Collected
-from traceferry.analysis.totals.costs import Cost, costs_of, is_without_name, library_of
+from traceferry.analysis.totals.costs import IN_MEMORY, Cost, costs_of, is_without_name, library_of
 from traceferry.common.units import format_duration, format_size
 from traceferry.model import Array, TraceBuilder, sums
 from traceferry.symbolication.short_names import brief_name
@@ -87,6 +87,8 @@ def cost_words(cost: Json, costs: Json, shorts: Mapping[str, str]) -> tuple[str,
     before, callee = place if name else OUTSIDE, _shown(cost["callee"], shorts) if cost["callee"] else ""
     behind = f" ({share(cost['callee_amount'])})" if callee else ""
     if not name:
+        if not callee and cost["code_of"] == IN_MEMORY and 2 * cost["code_of_amount"] >= amount:
+            return share(amount), "", IN_MEMORY, "", ""
         if not callee and cost["code_of"]:
             most = _part(cost["code_of_amount"], amount)
             before += f": {waits}{most} in {cost['code_of']} ({share(cost['code_of_amount'])})"

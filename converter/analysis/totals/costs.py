@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.analysis.totals._trees import add_to_ancestors, fold_stacks, mark_ancestors
-from traceferry.analysis.totals.nameless import ADDRESS
+from traceferry.analysis.totals.nameless import ADDRESS, GENERATED
 from traceferry.analysis.totals.own_code import (
     INTERRUPT,
     KERNEL_ENTRY,
@@ -31,6 +31,8 @@ from traceferry.native.nodes import NodeTable
 MOST_COSTS = 3
 # A function without a name of which it is known where it begins.
 BEGINS_AT = re.compile(r"(?:.+ )?function at 0x[0-9a-f]+", re.DOTALL)
+# Whose code it is of which nothing is known but that it was compiled in memory.
+IN_MEMORY = "code in memory without names"
 _VERSION = re.compile(r"(?:-[\d.]+)?\.so[\d.]*$")
 
 
@@ -160,6 +162,8 @@ class _Paths:
         """Returns whose code it is, in a word: "node", "V8", "libc"; "" where that is not known."""
         trace, lib = self._trace, int(self._lib[key])
         func, category = self._facts[key, :2].tolist()
+        if trace.func_name(func).startswith(GENERATED):
+            return IN_MEMORY
         name, source = trace.func_name(func), int(trace.funcs["source"][func])
         path = trace.strings[int(trace.sources["path"][source])] if source >= 0 else ""
         if path.startswith("node:") or name.startswith("node::"):

@@ -77,14 +77,19 @@ _INTERRUPT = re.compile(
     r"|el[01][ht]?_(?:64_|32_)?irq\w*|call_on_irq_stack|__irq_(?:usr|svc)"
 )
 # Where standard libraries of scripts and of compiled languages lie: Node's, Deno's and Bun's; CPython's frozen and
-# standard modules; Ruby's, PHP's and Julia's; the headers and sources of C++, Rust, Go, Nim and D.
+# standard modules; Ruby's, PHP's and Julia's; the headers and sources of C++, Rust, Go, Nim, D, Ada, Crystal, Zig and
+# Mojo; headers that packages of the system install, and of CPython, Ruby and mypyc in code that is compiled against
+# these.
 _LIBRARY_SOURCE = re.compile(
     r"(?:node|bun|ext|deno|internal|native|dart):|internal/|<frozen |<internal:"
     r"|.*/lib/(?:python|pypy)[\d.]+/(?!(?:site|dist)-packages/)"
     r"|.*/lib/ruby/(?:\d[\d.]*|vendor_ruby)/|.*/share/julia/(?:base|stdlib)/|@?Base/"
-    r"|.*/include/(?:c\+\+|[\w-]+/c\+\+)/|.*/lib/gcc/.*/include/"
+    r"|.*/include/(?:c\+\+|[\w-]+/c\+\+)/|.*/lib/gcc/.*/include/|/usr/(?:local/)?include/"
+    r"|/(?:nix|gnu)/store/.*/include/"
+    r"|.*/include/(?:python|pypy|ruby-)[\d.]+\w*/|.*/mypyc/lib-rt/"
     r"|/rustc/[0-9a-f]+/|.*/rustlib/src/rust/"
-    r"|.*/nim(?:-[\d.]+)?/lib/|.*/include/(?:d|dmd|ldc)/"
+    r"|.*/nim(?:-[\d.]+)?/lib/|.*/include/(?:d|dmd|ldc)/|.*/lib/gcc/.*/adainclude/|.*/(?:lib|share)/crystal/(?:lib|src)/"
+    r"|.*/zig(?:lang)?(?:-[\w.+-]+)?/lib/(?:std|compiler_rt)/|.*/lib/zig/(?:std|compiler_rt)/|Mojo/stdlib/"
 )
 # py-spy and others name modules without their folders. What these names stand for a program rarely has itself: it would
 # hide the standard module.
@@ -108,10 +113,13 @@ _LIBRARY_FUNCTION = {
         # Of C, in programs that are linked statically.
         r"|_int_(?:malloc|free|realloc)|(?:malloc|calloc|realloc|free|cfree)(?:_consolidate)?"
         r"|operator (?:new|delete)\b.*"
+        r"|compiler_rt\.\w.*"
         r"|(?:__)?(?:mem(?:cpy|move|set|cmp|chr)|str(?:len|cmp|ncmp|cpy|ncpy|chr|rchr|cat|nlen))(?:_\w+)?"
         r"|__(?:mempcpy|memmove|memset|memcmp|strlen|strcmp)\w*"
         r"|<?(?:(?:std|core|alloc|hashbrown|compiler_builtins|std_detect)(?:\[[0-9a-f]+\])?"
         r"|__gnu_cxx|__cxxabiv1|__rustc?)::.*|__rust_\w+|rust_begin_unwind"
+        # Of Python that Cython, mypyc or Nuitka compiled.
+        r"|__Pyx_\w+(?:\.\w+)*|__pyx_(?:tp|pymod)_.+|CPy(?!Def_|Py_)[A-Z]\w*(?:\.\w+)*|Nuitka_\w+(?:\.\w+)*"
         # OCaml, GHC.
         r"|Stdlib\w*\.\w+.*|caml_\w+|camlStdlib\w*|(?:base|ghc-prim|ghc-bignum|containers|rts)-[\d.]+:.*|stg_\w+"
     ),

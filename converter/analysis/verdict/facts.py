@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from traceferry.analysis.totals.nameless import ADDRESS, NAMELESS
+from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.model import Array, Trace, sums
 from traceferry.model.categories import KERNEL, LANGUAGE_COLORS, RUNTIME
@@ -24,7 +24,10 @@ _STARTS = re.compile(
 )
 _LOADER = re.compile(r"ld-\S+\.so\S*|\[vdso\d*\]")
 UNKNOWN, KERNEL_GROUP = "[unknown]", "[kernel]"
-GENERATED = "[code in "
+# Python's functions as Cython (Compiler/Naming.py), mypyc (common.py) and Nuitka name them in C.
+_COMPILED_PYTHON = re.compile(
+    r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop)_.+|CPy(?:Def|Py)_.+|\w*\$\$\$function__\d.*"
+)
 SHORT = 2
 # kernel.perf_event_max_stack, by default.
 DEEPEST = 127
@@ -37,9 +40,11 @@ class Facts:
     by the runtime that runs them ("" is none); user: those with a frame outside of the kernel, and of these flat: those
     with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end at an
     unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
+    in_memory: those short or adrift with a frame of code that no file holds and nothing names;
     deepest: those that end where the kernel stops; endings: those under a frame that tells why the
     stack is cut, by its name; runtimes: those with a frame of a runtime, by its file's name; languages: those with a
-    frame of a language that a runtime executes."""
+    frame of a language that a runtime executes; compiled: those with a function of Python's that was compiled to C, by
+    the library of the innermost one."""
 
     samples: int
     nameless: dict[str, int]
@@ -49,10 +54,12 @@ class Facts:
     short: int
     adrift: int
     in_language: int
+    in_memory: int
     deepest: int
     endings: dict[str, int]
     runtimes: dict[str, int]
     languages: int
+    compiled: dict[str, int]
 
 
 def facts_of(samples: SampleTotals) -> Facts:
@@ -101,10 +108,12 @@ class _Stacks:
             short=self._sum(used[cut & (n_user <= SHORT)]),
             adrift=self._sum(used[cut & (n_user > SHORT) & is_adrift]),
             in_language=self._sum(used[cut & (n_user <= SHORT) & self._is_language_frame[self._frame[root[used]]]]),
+            in_memory=self._sum(used[cut & ((n_user <= SHORT) | is_adrift) & self._has_generated[used]]),
             deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames >= DEEPEST)]),
             endings=self._by_name(names, of_root[ends], used[ends]),
-            runtimes=self._by_library(self._used[self._runtime[self._used] >= 0]),
+            runtimes=self._by_library(self._runtime, self._used[self._runtime[self._used] >= 0]),
             languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
+            compiled=self._compiled(),
         )
 
     def _sum(self, rows: Array) -> int:
@@ -183,9 +192,18 @@ class _Stacks:
         lib = np.where(self._categories_called({RUNTIME}), self._trace.frames["lib"], -1)
         return self._nearest(lib[self._frame])
 
-    def _by_library(self, rows: Array) -> dict[str, int]:
-        """Returns how many samples the rows have by the innermost library of a runtime, "" without one."""
-        return self._by_name([*self._library_names, ""], self._runtime[rows] % (len(self._library_names) + 1), rows)
+    def _by_library(self, libs: Array, rows: Array) -> dict[str, int]:
+        """Returns how many samples the rows have by the library of each stack, "" without one."""
+        return self._by_name([*self._library_names, ""], libs[rows] % (len(self._library_names) + 1), rows)
+
+    def _compiled(self) -> dict[str, int]:
+        trace = self._trace
+        names = [trace.strings[name] for name in trace.funcs["name"].tolist()]
+        is_so = np.array([_COMPILED_PYTHON.fullmatch(name) is not None for name in names], bool)
+        if not is_so.any():
+            return {}
+        lib = self._nearest(np.where(is_so[trace.frames["func"]], trace.frames["lib"], -1)[self._frame])
+        return self._by_library(lib, self._used[lib[self._used] >= 0])
 
     def _nameless(self) -> dict[str, int]:
         """Returns the samples whose innermost function has no name, by what holds it."""
@@ -205,11 +223,16 @@ class _Stacks:
 
     def _generated(self) -> dict[str, int]:
         """Returns the samples with a frame of code that no file holds and nothing names, by the runtime below it."""
+        return self._by_library(self._runtime, self._used[self._has_generated[self._used]])
+
+    @cached_property
+    def _has_generated(self) -> Array:
+        """Returns whether each stack has a frame of code that no file holds and nothing names."""
         trace = self._trace
         is_so = np.array([trace.strings[name].startswith(GENERATED) for name in trace.funcs["name"].tolist()], bool)
         if not is_so.any():
-            return {}
-        return self._by_library(self._used[self._upwards(is_so[trace.frames["func"][self._frame]])[self._used] > 0])
+            return np.zeros(self._n, bool)
+        return np.asarray(self._upwards(is_so[trace.frames["func"][self._frame]]) > 0)
 
 
 def _memory(name: str) -> str:

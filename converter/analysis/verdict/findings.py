@@ -3,12 +3,15 @@ can be followed, made of the recording's own command, runtime and files."""
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
+from traceferry.analysis.totals.nameless import GENERATED
 from traceferry.analysis.verdict.case import Advice, Case, Finding
-from traceferry.analysis.verdict.facts import GENERATED, KERNEL_GROUP, UNKNOWN
+from traceferry.analysis.verdict.facts import KERNEL_GROUP, UNKNOWN
 from traceferry.analysis.verdict.runtimes import (
     CLOCK,
     Compiler,
@@ -43,16 +46,23 @@ JUDGED = {
     "lost": ("lost_samples", "throttled"),
 }  # fmt: skip
 DEFAULT_DUMP = 8192
-# The rank of losses that have no finding of their own.
-OTHER = 5
+# The rank of losses that have no finding of their own, and of what is told where nothing is lost.
+OTHER, LAST = 5, 6
+# Of fewer samples, shares may be off by more than 10 percentage points: twice the standard error of a half.
+ENOUGH = 100
+OFTEN = "20000"
 BUFFER = "-m"
+_OF_PACKAGE = re.compile(r".*/(?:site|dist)-packages/.*")
 PACK = "traceferry pack "
 
 
 def findings(case: Case) -> Iterator[Finding]:
     """Yields what is wrong with a recording, in any order."""
     of_all: tuple[Callable[[Case], Finding | None], ...]
-    of_all = (_damaged, _no_samples, _counts_only, _clock, _names, _functions, _stacks, _no_stacks, _lost, _no_symbols)
+    of_all = (
+        _damaged, _no_samples, _few_samples, _counts_only, _clock, _names, _functions, _stacks, _no_stacks, _lost,
+        _no_symbols,
+    )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found
     told = {kind for finding in found for kind in finding.covers} | {
@@ -99,11 +109,28 @@ def _no_samples(case: Case) -> Finding | None:
         advice.append(Advice("no_samples", text, command.with_options({"-e": "cpu-clock"}).text))
     elif command is not None and command.value("-F") is None and not command.is_count:
         text = "sample a program that ends soon more often"
-        advice.append(Advice("no_samples", text, command.with_options({"-F": "20000"}).text))
+        advice.append(Advice("no_samples", text, command.with_options({"-F": OFTEN}).text))
     if command is not None:
         advice.append(_where_it_waits("no_samples", command))
     why = f": {issue.detail}" if issue.detail else ""
     return Finding("no_samples", 1, "loss", f"the recording has no samples{why}", None, tuple(advice), ("no_samples",))
+
+
+def _few_samples(case: Case) -> Finding | None:
+    """So few that shares are rough: of a program that ended soon, or that waited."""
+    n, event, command = case.facts.samples, case.trace.sampling, case.command
+    if not 0 < n < ENOUGH or event is None or event.kind not in ("clock", "hardware") or command is None:
+        return None
+    advice = []
+    rate = command.value("-F") or "0"
+    if event.period == 0 and rate.isdecimal() and int(rate) < int(OFTEN):
+        text = "sample more often, or let the program work for longer"
+        advice.append(Advice("few_samples", text, command.with_options({"-F": OFTEN}).text))
+    if n * event.interval_ns < (case.trace.end_ts - case.trace.start_ts) / 2:
+        advice.append(_where_it_waits("few_samples", command))
+    points = round(100 / n**0.5)
+    headline = f"only {n} sample{'s' * (n != 1)} of {event.name}: shares may be off by {points} percentage points"
+    return Finding("few_samples", LAST, "info", headline, None, tuple(advice))
 
 
 def _where_it_waits(kind: str, command: Command) -> Advice:
@@ -214,6 +241,8 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
 
     for kind in ("names_missing", "names_partly_missing"):
         detail, advice = report.of_place(kind, lambda place: place.rpartition(" ")[0] == name)
+        if kind == "names_partly_missing" and advice == KINDS[kind].advice:
+            advice = _of_its_file(case, name) or advice
         if detail and advice == IS_AN_IMAGE:
             return Advice("names_missing", f"{name} ({share}): {advice}")
         if detail:
@@ -277,11 +306,29 @@ def _why_nameless(case: Case, name: str, kind: str, detail: str, advice: str) ->
     return advice
 
 
+def _of_its_file(case: Case, name: str) -> str:
+    """Returns what gives a library's file names of which few addresses were asked, "" where that is not known."""
+    path = _path_of(case, name)
+    if case.is_pack or case.is_elsewhere or not os.path.isabs(path):
+        return ""
+    # What reads libraries takes long to import.
+    from traceferry.symbolication.choose import ADDRESSES_OF
+    from traceferry.symbolication.packages import advice_for
+
+    has_debug_file = case.trace.report.of_place("symbols_used", path.__eq__)[0].startswith(f"{name}: {ADDRESSES_OF} ")
+    return "" if has_debug_file else advice_for(path)
+
+
 def _is_own(case: Case, name: str) -> bool:
     """Whether a file is of the user's, and of no distribution."""
-    of_file = case.trace.report.of_place("symbols_used", lambda place: place.startswith(f"{name} "))[0]
-    path = of_file.partition(" of ")[2]
-    return _category_of(case.trace, name) == NATIVE and not path.startswith(("/usr/", "/bin/", "/sbin/", "/opt/"))
+    system = ("/usr/", "/bin/", "/sbin/", "/opt/")
+    return _category_of(case.trace, name) == NATIVE and not _path_of(case, name).startswith(system)
+
+
+def _path_of(case: Case, name: str) -> str:
+    """Returns the path of a library's file, "" where none was read."""
+    read = case.trace.report.places("symbols_used")
+    return next((path for path in sorted(read) if PurePath(path).name == name), "")
 
 
 def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
@@ -322,12 +369,26 @@ def _functions(case: Case) -> Finding | None:
         return None
     runtime, file = found
     n = sum(n for other, n in case.facts.runtimes.items() if other == file or runtime_of(other) == runtime)
+    n -= _n_compiled(case)
     share = case.share(n if _compiler(case) is not None else max(n, sum(case.facts.generated.values())))
     advice = _naming(case)
     if share < RUNTIME_FROM or advice is None:
         return None
     headline = f"{runtime.language} functions have no names: {percent(share)} of the samples are in {runtime.title}"
     return Finding("functions_missing", 4, "info", headline, share, (advice,), ("code_unrecorded",))
+
+
+def _n_compiled(case: Case) -> int:
+    """Returns how many samples are in functions of the user's that a compiler of Python made: not in packages that were
+    installed, whose callers count."""
+    compiled = case.facts.compiled.items()
+    return sum(n for name, n in compiled if not _OF_PACKAGE.fullmatch(_path_of(case, name)))
+
+
+def _is_compiled(case: Case) -> bool:
+    """Whether the functions that were sampled are Python's as they were compiled to C. Cut stacks have few of them."""
+    is_whole = _cut_share(case) < STACKS_FROM and not _has_none(case)
+    return case.share(_n_compiled(case)) >= (1 - RUNTIME_FROM if is_whole else NAMES_FROM)
 
 
 def _runtime(case: Case) -> tuple[Runtime, str] | None:
@@ -353,7 +414,7 @@ def _any_compiler(case: Case) -> Compiler | None:
 def _naming(case: Case) -> Advice | None:
     """Returns what names the functions of a runtime, None where they have names."""
     found = _runtime(case)
-    if found is None or case.command is None or case.facts.languages:
+    if found is None or case.command is None or case.facts.languages or _is_compiled(case):
         return None
     runtime, file = found
     named = naming(case.command, runtime, file)
@@ -366,15 +427,19 @@ def _naming(case: Case) -> Advice | None:
 
 
 def _stacks(case: Case) -> Finding | None:
-    facts = case.facts
-    n_cut = facts.short + facts.adrift + facts.deepest + sum(facts.endings.values())
-    share = n_cut / facts.user if facts.user else 0.0
+    facts, share = case.facts, _cut_share(case)
     if share < STACKS_FROM or facts.user < MOST_FEW or not case.is_perf or _has_none(case):
         return None
     found = _by_ending(case) if facts.endings else _by_frame_pointers(case)
     what, advice = found
     headline = f"{percent(share)} of the stacks are cut{what}"
     return Finding("stacks_cut", 3, "loss", headline, share, advice, JUDGED["stacks"])
+
+
+def _cut_share(case: Case) -> float:
+    facts = case.facts
+    n_cut = facts.short + facts.adrift + facts.deepest + sum(facts.endings.values())
+    return n_cut / facts.user if facts.user else 0.0
 
 
 def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
@@ -397,6 +462,10 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         return f": {found[0].title} was not asked for frame pointers and names", (named,)
     if named is not None and graph in named.command:
         return f": record with {CALL_GRAPH} {graph}", (named,)
+    if 2 * facts.in_memory > facts.short + facts.adrift and graph == DWARF:
+        compiler = _any_compiler(case)
+        who = f"what {compiler.title} compiled" if compiler is not None else "code that no file holds"
+        return f": {who} keeps no frame pointers", ()
     text = "code without frame pointers ends them; perf can copy the stacks instead"
     return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),)
 

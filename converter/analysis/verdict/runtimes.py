@@ -64,6 +64,11 @@ RUNTIMES = (
         ".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",),
         asked="PerfMapEnabled",
     ),
+    # What it compiles keeps frame pointers if it is told to; its own code is unwound.
+    Runtime(
+        "Mono", "Managed", r"mono(?:-sgen|-boehm)?|libmono\S*\.so\S*", ("--jitmap",),
+        environment=("MONO_DEBUG=disable_omit_fp",), call_graph=DWARF,
+    ),
     Runtime(
         "Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf"), program="ruby3.3",
         instead_of=("--yjit",), asked="--[yz]jit-perf",
@@ -84,6 +89,7 @@ class Compiler(NamedTuple):
     otherwise: str = ""
 
 
+_NOTHING = "it tells perf nothing of its functions"
 COMPILERS = (
     Compiler(
         "Numba", r"libllvmlite\.so",
@@ -91,7 +97,17 @@ COMPILERS = (
     ),
     # Inside of PyTorch and TensorFlow, too.
     Compiler("oneDNN", r"libdnnl\.so\S*|libtorch_cpu\.so|libtensorflow\w*\.so\S*", ("ONEDNN_JIT_PROFILE=2",)),
-    Compiler("XLA", r"libjax_common\.so|xla_extension\.so", otherwise="it tells perf nothing of its functions"),
+    Compiler("XLA", r"libjax_common\.so|xla_extension\.so", otherwise=_NOTHING),
+    # Runtimes, of which nothing is known that names their functions.
+    Compiler("PyPy", r"(?:lib)?pypy[\d.]*\S*", otherwise=f"{_NOTHING}; CPython 3.13 does with -X perf_jit"),
+    Compiler("Poly/ML", r"poly|libpolyml\.so\S*", otherwise=_NOTHING),
+    Compiler("Racket", r"racket\S*|libracketcs\S*", otherwise=_NOTHING),
+    Compiler("Chez Scheme", r"chez-?scheme\S*|petite\S*", otherwise=_NOTHING),
+    Compiler("Guile", r"guile\S*|libguile\S*\.so\S*", otherwise=_NOTHING),
+    Compiler(
+        "LuaJIT", r"luajit\S*|libluajit\S*\.so\S*",
+        otherwise="it tells perf the names of its traces if it was built with make XCFLAGS=-DLUAJIT_USE_PERFTOOLS",
+    ),
 )  # fmt: skip
 
 

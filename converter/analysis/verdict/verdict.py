@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     ----------
     kind : str
         "good", "no_samples", "names_missing", "stacks_cut", "no_stacks", "functions_missing", "lost", "clock",
-        or the kind of an issue of the report, as FORMATS.md lists them.
+        "few_samples", or the kind of an issue of the report, as FORMATS.md lists them.
     severity : "info", "loss" or "error"
         As of issues; "info" where nothing is missing.
     headline : str

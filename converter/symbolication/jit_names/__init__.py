@@ -20,6 +20,7 @@ from traceferry.symbolication.jit_names.dotnet import DOTNET
 from traceferry.symbolication.jit_names.dynamic import DART, JULIA, LUAJIT, RUBY
 from traceferry.symbolication.jit_names.javascript import JAVASCRIPTCORE, SPIDERMONKEY, V8, without_tier
 from traceferry.symbolication.jit_names.languages import BEAM, CPYTHON, HOTSPOT, NUMBA, PHP, WASMTIME
+from traceferry.symbolication.jit_names.mono import MONO
 from traceferry.symbolication.jit_names.patterns import (
     ANONYMOUS,
     GENERIC,
@@ -43,6 +44,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "Numba": NUMBA,
     "wasmtime": WASMTIME,
     "CoreCLR": DOTNET,
+    "Mono": MONO,
     "Ruby": RUBY,
     "LuaJIT": LUAJIT,
     "Julia": JULIA,

@@ -168,7 +168,7 @@ function costsElement(paths, measure, state) {
         { title: formatAmount(cost.amount, measure.unit) },
         share(cost.amount),
         " ",
-        cost.func < 0 ? "outside of your code" : link(cost.func),
+        cost.func >= 0 ? link(cost.func) : isInMemory(cost) ? IN_MEMORY : "outside of your code",
         placeElement(recording, cost.func),
         ...wordsOf(
           cost,
@@ -238,6 +238,11 @@ function withoutTemplateArguments(name) {
   return areArguments.length > 0 ? name : kept.join("");
 }
 
+/** Whether what is in no function of the user's is mostly code of which nothing is known. */
+function isInMemory({ amount, callee, maker, ofMaker }) {
+  return callee < 0 && maker === IN_MEMORY && 2 * ofMaker >= amount;
+}
+
 /** Where a function stands, after its name; null where that is not known. */
 function placeElement(recording, func) {
   const place = func < 0 || isWithoutName(recording, func) ? "" : recording.placeOf(func);
@@ -251,7 +256,7 @@ function wordsOf({ func, amount, self, callee, ofCallee, maker, ofMaker }, whole
   if (func < 0) {
     return callee >= 0
       ? [`: ${waits}most under `, link(callee), ` (${formatShare(ofCallee, whole)})`]
-      : maker !== ""
+      : maker !== "" && !isInMemory({ amount, callee, maker, ofMaker })
         ? [`: ${waits}${part(ofMaker, amount)} in ${maker} (${formatShare(ofMaker, whole)})`]
         : [];
   }

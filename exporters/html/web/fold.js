@@ -60,9 +60,14 @@ function prefixOf(paths, isTimed) {
   return { depth, least, most };
 }
 
+const IN_MEMORY = "code in memory without names";
+
 /** Whose code a frame of a runtime is, in a word: "node", "V8", "libc"; "" where that is not known. */
 function makerOf(recording, frame) {
   const func = recording.funcOf(frame);
+  if (recording.fullNameOf(func).startsWith("[code in ")) {
+    return IN_MEMORY;
+  }
   const file = recording.funcs.file[func];
   const path = file < 0 ? "" : recording.files[file];
   if (path.startsWith("node:") || recording.fullNameOf(func).startsWith("node::")) {
