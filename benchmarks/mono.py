@@ -97,6 +97,8 @@ def record(target: Path) -> None:
     subprocess.run([compiler, f"-out:{program}", text], check=True, capture_output=True)
     command = [runtime, f"--profile={ALLOCATIONS},output={part}", program, str(ROUNDS_OF_PROGRAM)]
     subprocess.run(command, check=True, capture_output=True)
+    if not part.exists():
+        raise CannotRunError("mono has no log profiler (apt install libmono-profiler)")
     part.rename(target)
 
 

@@ -43,7 +43,7 @@ NAMED = {
     "converter/analysis/verdict/case.py": {"perf"},
     "converter/analysis/verdict/findings.py": {"perf"},
     "converter/common/recorder.py": {"perf"},
-    "converter/analysis/verdict/runtimes.py": {"mono", "perf"},
+    "converter/analysis/verdict/runtimes.py": {"jitdump", "mono", "perf"},
     "converter/apps/cli/__init__.py": {"firefox", "perf", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},
     "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},

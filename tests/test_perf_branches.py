@@ -294,7 +294,7 @@ def test_addresses_of_many_branches() -> None:
     spaces, addresses = _branches.addresses(*places, np.full(n, 3, np.int32), 1 << 63, 0, False)
     assert sorted(addresses[spaces == 3].tolist()) == list(range(n))
     assert sorted(addresses[spaces == 0].tolist()) == [(1 << 63) + k for k in range(7)]
-    assert np.array_equal(_branches.entries(*places, False), words.T)
+    assert np.array_equal(_branches.entries(*places, False), words.T[:2])
 
 
 @pytest.mark.parametrize(("at", "n"), [(-1, 1), (1, 2), (0, -1), (25, 1)])
@@ -305,6 +305,34 @@ def test_branches_outside_the_data(at: int, n: int) -> None:
             read_them(*places, False)
     with pytest.raises(ValueError, match="branches"):
         _branches.addresses(*places, np.zeros(1, np.int32), 1 << 63, 0, False)
+
+
+def places(**changed: Any) -> _branches.Places:
+    """Two addresses, of which the second has a version from 10 ns on."""
+    columns = {
+        "spaces": np.zeros(2, np.int32), "addresses": np.array([1, 2], np.uint64), "first_version": np.array([0, 1, 3]),
+        "start": np.array([0, 0, 10]), "stack": np.array([7, 8, 9], np.int32), "lib": np.zeros(3, np.int32),
+        "address": np.zeros(3, np.int64),
+    }  # fmt: skip
+    return _branches.Places(*(columns | changed).values(), 1 << 63, 0)
+
+
+def test_what_addresses_stand_for_over_time() -> None:
+    data = np.frombuffer(struct.pack("<3Q", 2, 1, 1) + struct.pack("<3Q", 2, 3, 0), np.uint8)
+    at, n, space = np.array([0, 24, 0]), np.ones(3, np.int32), np.zeros(3, np.int32)
+    of, *columns = places().table(data, at, n, False, np.array([9, 9, 10]), space, np.ones(3, np.uint8))
+    assert of.tolist() == [0, 1, 2]
+    assert [column.tolist() for column in columns] == [[-1] * 3, [8, 8, 9], [7, -1, 7], [2, 0, 2], [0] * 3]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"start": np.zeros(2, np.int64)}, {"first_version": np.array([0, 3])}, {"first_version": np.array([0, 0, 3])},
+     {"first_version": np.array([1, 2, 3])}, {"addresses": np.zeros(1, np.uint64)}],
+)  # fmt: skip
+def test_places_that_do_not_fit(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="Places"):
+        places(**changed)
 
 
 def test_sums_of_branches() -> None:

@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.model import BRANCH_MISPREDICTED, BRANCH_PREDICTED, Array, Event, Table, Trace, distinct
-
-# Rows of several pieces that are added up at once.
-AT_ONCE = 1 << 20
+from traceferry.analysis.totals._edges import EdgeTable
+from traceferry.model import BRANCH_MISPREDICTED, BRANCH_PREDICTED, Array, Event, Table, Trace, distinct, sums
 
 
 class Edges(NamedTuple):
@@ -52,40 +50,24 @@ class BranchTotals:
     """Adds up branches of threads; the order in which they come does not matter."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Array, Array]] = []
-        self._n = 0
+        self._edges = EdgeTable()
 
     def add(self, branches: Table) -> Array:
         """Adds a thread's branches; returns what they have together: int64, as AMOUNTS."""
         found = np.zeros(len(AMOUNTS), np.int64)
         for piece in branches.pieces():
             outcome, cycles = piece["outcome"], piece["cycles"]
-            columns = (
-                np.ones(len(piece), np.int64), outcome == BRANCH_MISPREDICTED, outcome == BRANCH_PREDICTED, cycles,
-                cycles > 0,
-            )  # fmt: skip
-            keys = np.stack([piece[name] for name in ("start", "from", "to")], axis=1).astype(np.int64)
-            amounts = np.stack(columns, axis=1).astype(np.int64)
-            found += amounts.sum(axis=0)
-            self._parts.append(_added_up(keys, amounts))
-            self._n += len(self._parts[-1][0])
-            if self._n > AT_ONCE:
-                self._join()
+            self._edges.add(piece["start"], piece["from"], piece["to"], outcome, cycles)
+            n_of = [np.count_nonzero(outcome == one) for one in (BRANCH_MISPREDICTED, BRANCH_PREDICTED)]
+            amounts = len(piece), *n_of, sums.total(cycles), np.count_nonzero(cycles > 0)
+            found = sums.plus(found, np.array(amounts, np.int64))
         return found
 
     def edges(self) -> Edges:
         """Returns what was added, by start, begin and end."""
-        self._join()
-        if not self._parts:
-            return Edges(*(np.zeros(0, np.int32) for _ in range(3)), *(np.zeros(0, np.int64) for _ in AMOUNTS))
-        keys, amounts = self._parts[0]
-        return Edges(*(keys.T.astype(np.int32)), *amounts.T)
-
-    def _join(self) -> None:
-        if len(self._parts) > 1:
-            keys, amounts = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-            self._parts = [_added_up(keys, amounts)]
-        self._n = 0
+        keys = self._edges.keys
+        order = np.lexsort(keys.T[::-1])
+        return Edges(*keys[order].T, *self._edges.amounts[order].T)
 
 
 def _added_up(keys: Array, amounts: Array) -> EdgeGroups:

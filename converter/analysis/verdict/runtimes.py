@@ -19,7 +19,8 @@ class Runtime(NamedTuple):
     options: what its program is given behind its own name; environment: variables to set; call_graph: how its stacks
     are recorded whole, where it was built as distributions do; program: of the first version that has these options;
     instead_of: options that these replace; asked: a regular expression of what else asks for names; unwinding: options
-    with which copied stacks go on through what the runtime compiled, where frame pointers do not suffice."""
+    with which copied stacks go on through what the runtime compiled, where frame pointers do not suffice; behind: a
+    word behind its name that the options stand behind."""
 
     title: str
     language: str
@@ -31,6 +32,7 @@ class Runtime(NamedTuple):
     instead_of: tuple[str, ...] = ()
     asked: str = ""
     unwinding: tuple[str, ...] = ()
+    behind: str = ""
 
 
 # The options are those of README.md, each with a recording among the fixtures or a test of its names.
@@ -43,6 +45,17 @@ RUNTIMES = (
         "Bun", "JavaScript", r"bun(?:\.exe)?",
         environment=("BUN_JSC_useSourceCodeDump=1", "BUN_JSC_useJITDump=1", "BUN_JSC_jitDumpDirectory=."),
     ),
+    # V8's flags are after `run`, or here.
+    Runtime(
+        "Deno", "JavaScript", r"deno", environment=("DENO_V8_FLAGS=--perf-prof,--interpreted-frames-native-stack",),
+        asked="--perf-(basic-)?prof",
+    ),
+    Runtime(
+        "Chromium", "JavaScript", r"chrom(?:e|ium)(?:-\w+)*|google-chrome\S*|chrome-headless-shell|headless_shell",
+        ("--no-sandbox", "--js-flags=--perf-prof --interpreted-frames-native-stack"), asked="--perf-(basic-)?prof",
+    ),
+    # docs/examples-profiling-perf.md of its repository.
+    Runtime("wasmtime", "WebAssembly", r"wasmtime", ("--profile=jitdump",), asked="--profile", behind="run"),
     Runtime(
         "CPython", "Python", r"(?:lib)?python[\d.]*\S*", ("-X", "perf_jit"), call_graph="dwarf,65528",
         program="python3.13",
@@ -94,6 +107,10 @@ COMPILERS = (
     Compiler(
         "Numba", r"libllvmlite\.so",
         otherwise="it tells perf nothing of its functions; docs/record/numba.md has a function that writes their names",
+    ),
+    Compiler(
+        "wasmtime", r"_?libwasmtime\S*\.so\S*",
+        otherwise='it writes the names if the program sets its profiler, as config.profiler = "jitdump" in Python',
     ),
     # Inside of PyTorch and TensorFlow, too.
     Compiler("oneDNN", r"libdnnl\.so\S*|libtorch_cpu\.so|libtensorflow\w*\.so\S*", ("ONEDNN_JIT_PROFILE=2",)),
@@ -149,7 +166,8 @@ def naming(command: Command, runtime: Runtime, file: str) -> Command | None:
     rest = _without(words[at + 1 :], runtime.instead_of)
     name = words[at] if _has_options(file, runtime.program) else runtime.program
     options = [word for unit in _units(runtime.options) if not _holds(rest, unit) for word in unit]
-    program = [*words[:at], name, *options, *rest]
+    first = rest[:1] if rest[:1] == (runtime.behind,) else ()
+    program = [*words[:at], name, *first, *options, *rest[len(first) :]]
     if runtime.environment:
         program = ["env", *runtime.environment, *(program[1:] if program[0] == "env" else program)]
     graph = {"-g": None} if runtime.call_graph == "fp" else {CALL_GRAPH: runtime.call_graph}
