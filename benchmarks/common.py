@@ -61,8 +61,9 @@ def measure(command: Command) -> Run:
         _, status, usage = os.wait4(child.pid, 0)
     wall = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode not in (0, 1) or (command.output and not command.output.exists()):
-        said = (WORK / "stderr.txt").read_text(errors="replace").strip()
+    said = (WORK / "stderr.txt").read_text(errors="replace").strip()
+    is_done = child.returncode in (0, 1) and "Traceback (" not in said
+    if not is_done or (command.output and not command.output.exists()):
         sys.exit(f"{' '.join(command.arguments)}: exit status {child.returncode}\n{said[-2000:]}")
     size = command.output.stat().st_size if command.output else 0
     if command.output:

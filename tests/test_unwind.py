@@ -221,6 +221,27 @@ def test_a_frame_that_has_saved_no_frame_pointer_is_the_outermost(saved: int, en
     assert unwind({**registers, RBP: 0}, words, module(frame))[1] == "NO_CFI"
 
 
+@pytest.mark.parametrize(
+    ("saved", "is_whole", "end"),
+    [
+        (0x7030, False, "TRUNCATED"),
+        (0x7028, False, "TRUNCATED"),  # the return address is behind the copy
+        (0x7030, True, "NO_CFI"),  # the stack ends where the copy does
+        (0x7031, False, "NO_CFI"),  # no address of a word
+        (0x6000, False, "NO_CFI"),
+        (0x7FFF_FFFF_0000, False, "NO_CFI"),  # farther than a stack is long
+    ],
+)
+def test_a_frame_pointer_behind_the_copy_of_the_stack(saved: int, is_whole: bool, end: str) -> None:
+    """Of code without call-frame information that keeps frame pointers, as V8's, Chromium's and Deno's."""
+    frame = EhFrame().fde(0x1000, 256, undefined(RIP))
+    registers = {RSP: 0x7000, RBP: 0x7010, RIP: BIAS + 0x3000}
+    words = struct.pack("<6Q", 1, 2, saved, BIAS + 0x3064, 0, 0)
+    assert unwind(registers, words, module(frame), is_whole)[:2] == ([BIAS + 0x3000, BIAS + 0x3064], end)
+    # The register of the sample itself may be anything.
+    assert unwind({**registers, RBP: saved}, words, module(frame), is_whole)[1] == "NO_CFI"
+
+
 def test_the_entry_point_is_the_end() -> None:
     """The dynamic linker's _start has no call-frame information."""
     app = module(EhFrame().fde(0x1000, 256, b""), entry_point=0x3000)

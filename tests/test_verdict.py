@@ -368,6 +368,13 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  code without frame pointers ends them; perf can copy the stacks instead: "
          "perf record --call-graph dwarf,65528 python3 a.py"],
     ),
+    "code of a runtime in a program that has much else to do": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 10, f"f@app {MAIN}": 90}, "notes": {"code_unrecorded": {"count": 10}},
+         "command": "perf record -g chromium a.html"},
+        ["names are missing for 10 % of the samples",
+         "  [code in //anon] (10 %): let Chromium write the names of its functions: perf record -g -k CLOCK_MONOTONIC "
+         "chromium --no-sandbox '--js-flags=--perf-prof --interpreted-frames-native-stack' a.html"],
+    ),
     "code of a runtime that tells perf nothing": (
         {"stacks": {"[code~in~//anon]": 90, "f@poly": 10}, "command": "perf record -g poly a.sml",
          "notes": {"code_unrecorded": {"count": 90}}},

@@ -555,7 +555,13 @@ cdef class _Walk:
         self.memory.failure = 0
         fp = self.memory.load(slot, self.word)
         value = self.memory.load(slot + self.word, self.word) & self.address_mask
-        if self.memory.failure != 0 or (value != 0 and self.mapping_at(value - 1) < 0):
+        if self.memory.failure != 0:
+            # Behind the copy of the stack is more of it: what the frame pointer of a caller says is believed.
+            if not self.is_first and self.ending(NO_MEMORY, self.is_missing_elsewhere()) == TRUNCATED:
+                self.stop(TRUNCATED)
+                self.bad_module = -1
+            return
+        if value != 0 and self.mapping_at(value - 1) < 0:
             return
         self.goes_on = True
         self.end = COMPLETE

@@ -286,6 +286,9 @@ def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
         return Advice("names_missing", f"{where}: {text}", again.text if again is not None else "")
     if _functions(case) is not None:
         return None
+    named = _naming(case)
+    if named is not None:
+        return Advice("names_missing", f"{name} ({share}): {named.text}", named.command)
     return Advice("names_missing", f"{name} ({share}): {issue.advice}")
 
 
