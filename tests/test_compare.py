@@ -122,6 +122,21 @@ def test_a_change_of_everything_is_one_of_the_whole(run_of: Callable[..., Run]) 
     assert {row.verdict for row in rows(as_recorded, "self").values()} == {"slower"}
 
 
+def test_samples_in_which_nothing_was_done_are_left_out(tmp_path: Path) -> None:
+    """Of a server that waits more than it works, and parses for longer."""
+    runs: list[list[Run]] = [[], []]
+    for nth, (side, n_parse) in enumerate([(0, 100), (0, 102), (0, 98), (1, 150), (1, 152), (1, 148)]):
+        path = tmp_path / f"{nth}.folded"
+        path.write_text(f"main;(idle) {45_000 - 20_000 * side}\nmain;parse {50 * n_parse}\nmain;render 15000\n")
+        runs[side].append(Run.of(str(path), traceferry.load(path), with_trees=True))
+    found = compare(*runs, Options(method="none"))
+    assert {name: row.verdict for name, row in rows(found, "self").items()} == {"parse": "slower", "render": "same"}
+    assert [round(100 * run.idle, 1) for run in (*runs[0][:1], *runs[1][:1])] == [69.2, 52.6]
+    assert found.notes == (
+        "samples in which nothing was done are left out: 69.2 % of the base's and 52.6 % of the new side's",
+    )
+
+
 def heap(n_orders: int = 3, pause_ns: int = 1000, n_lines: int = 1) -> Any:
     log = Log(17).buffer(tid=0x7F30)
     log.class_(0x3000, "Order").vtable(0x2000, 0x3000).class_(0x3100, "Line").vtable(0x2100, 0x3100)

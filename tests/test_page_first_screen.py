@@ -17,6 +17,7 @@ from test_perf_map import read
 import traceferry
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.info.text import as_text
+from traceferry.analysis.totals.own_code import IDLE as IDLE_TIME
 from traceferry.analysis.totals.own_code import (
     INTERRUPT,
     KERNEL_ENTRY,
@@ -95,6 +96,9 @@ from traceferry.symbolication.short_names import short_names
         (Called("[unknown]", "Other"), NAMELESS),
         (Called("(no unwind information: app)", "Other"), NAMELESS),
         (Called("(program)"), NAMELESS),
+        (Called("(idle)"), IDLE_TIME),
+        (Called("do_idle", "Kernel"), IDLE_TIME),
+        (Called("do_idle"), OWN),
         (Called("handle", "JavaScript", "/srv/app.js"), OWN),
         (Called("Module._load", "JavaScript", "node:internal/modules/cjs/loader"), OUTSIDE),
         (Called("StringPrototypeSplit", "JavaScript", kind="builtin"), OUTSIDE),
@@ -288,6 +292,10 @@ FUTEX = Called("__x64_sys_futex", "Kernel", lib="[kernel.kallsyms]")
 TICK = Called("asm_sysvec_apic_timer_interrupt", "Kernel", lib="[kernel.kallsyms]")
 BLOCKED = Called("__schedule", "Blocked", lib="[kernel.kallsyms]")
 IN_MEMORY = Called("[code in //anon]", "Other")
+IDLE = tuple(
+    Called(name, "Kernel", lib="[kernel.kallsyms]") for name in ("cpu_startup_entry", "do_idle", "pv_native_safe_halt")
+)
+PROGRAM_IDLE = Called("(idle)", "Other")
 MANY = Called(f"Compile::Compile({'ciEnv*, ' * 9}bool)", "Runtime", lib="libjvm.so")
 TABLE = "app::Table<std::basic_string<char, std::char_traits<char>>, std::allocator<int>>"
 ADDRESSES = [Called(f"app+0x{nth}", lib="app") for nth in range(4)]
@@ -319,6 +327,10 @@ WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
      ["75.0% code in memory without names", "25.0% main app.js:7 itself"]),
     ([(MAIN,), (IN_MEMORY,), (EVAL,), (EVAL,), (EVAL,)],
      ["80.0% outside of your code: most in libpython3.12 (60.0%)", "20.0% main app.js:7 itself"]),
+    # Where nothing was done: behind the others, and not for what interrupts it.
+    ([IDLE] * 2 + [(PROGRAM_IDLE,), (MAIN,)], ["25.0% main app.js:7 itself", "75.0% idle"]),
+    ([(*IDLE, TICK, FUTEX), IDLE], ["50.0% outside of your code: most in the kernel (50.0%)", "50.0% idle"]),
+    ([IDLE] * 99 + [(MAIN,)] * 2, ["1.98% main app.js:7 itself", "98.0% idle"]),
     # Where a thread waits, and where its processor was taken.
     ([(MAIN, SORT, SYSCALL, FUTEX, BLOCKED)], ["100.0% main app.js:7: most in qsort_r (100.0%)"]),
     ([(MAIN, SYSCALL, FUTEX, BLOCKED)], ["100.0% main app.js:7: most in __x64_sys_futex (100.0%)"]),

@@ -329,6 +329,17 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  if it waits more than it runs, record where it waits: perf record -g -k CLOCK_MONOTONIC --switch-events "
          "-e sched:sched_switch,cpu-clock ./app"],
     ),
+    "a recorder that samples also where nothing is done": (
+        {"stacks": {f"f@app {MAIN}": 150, f"(idle) {MAIN}": 850}, "kind": "clock"},
+        ["good recording: 1,000 samples of cpu-clock, 850 of them idle, 2ms"],
+    ),
+    "processors without work, and one that was interrupted": (
+        {"stacks": {f"f@app {MAIN}": 24, "halt@[kernel.kallsyms]#Kernel do_idle@[kernel.kallsyms]#Kernel": 900,
+                    "asm_sysvec_call_function@[kernel.kallsyms]#Kernel do_idle@[kernel.kallsyms]#Kernel": 1},
+         "kind": "clock", "command": "perf record -a -F 99 -g ./app", "end_ts": 40_000},
+        ["only 25 samples of cpu-clock besides 900 idle ones: shares may be off by 20 percentage points",
+         "  sample more often, or let the program work for longer: perf record -a -F 20000 -g ./app"],
+    ),
     "few samples of a program that ended soon": (
         {"stacks": {f"f@app {MAIN}": 25}, "kind": "clock", "command": "perf record -F 99 -g ./app", "end_ts": 40_000},
         ["only 25 samples of cpu-clock: shares may be off by 20 percentage points",

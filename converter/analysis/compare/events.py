@@ -54,7 +54,7 @@ class Events:
         rank = {key: _rank(key, [of[key] for of in by_run]) for key in further}
         further.sort(key=lambda key: (key[0] not in wanted, *rank[key]))
         n_tables = max(MOST_EVENTS, sum(key[0] in wanted for key in further))
-        notes = [*unlike(sides), *_notes_of_one_side(by_run, n_base, common)]
+        notes = [*unlike(sides), *_notes_of_idle(sides), *_notes_of_one_side(by_run, n_base, common)]
         notes += _notes_of_periods(by_run, n_base, common)
         if len(further) > n_tables:
             notes.append(
@@ -212,6 +212,13 @@ def unlike(sides: Sides) -> Iterator[str]:
     ]
     if all(events) and events[0] != events[1]:
         yield f"samples are of {events[0]} in the base and of {events[1]} on the new side: they do not count the same"
+
+
+def _notes_of_idle(sides: Sides) -> Iterator[str]:
+    shares = [sum(run.idle for run in side) / len(side) for side in (sides.base, sides.new)]
+    if any(shares):
+        base, new = (f"{100 * share:.3g} %" for share in shares)
+        yield f"samples in which nothing was done are left out: {base} of the base's and {new} of the new side's"
 
 
 def _notes_of_one_side(

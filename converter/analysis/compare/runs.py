@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details, name_pattern
+from traceferry.analysis.totals.idle import Busy
 from traceferry.analysis.totals.portable import Totals, Tree, functions_of, portable, thread_names, tree_of
 from traceferry.analysis.totals.ratios import counted_events
 from traceferry.analysis.totals.rows import Key
@@ -39,7 +40,8 @@ class Run:
     """One recording. trees: of each thread name, empty where no output shows them, measures being (process, thread,
     what, unit); sample_ns: how much time a sample stands for, 0 is unknown; lost: how
     often samples were lost; in_kernel: the functions of the kernel; events: those that were recorded, where there are
-    several; formats: of its inputs, none where they are not known."""
+    several; formats: of its inputs, none where they are not known; idle: the share of the samples in which nothing was
+    done, and which are left out."""
 
     path: str
     totals: Totals
@@ -51,11 +53,13 @@ class Run:
     in_kernel: frozenset[Key] = frozenset()
     events: tuple[Recorded, ...] = ()
     formats: frozenset[str] = frozenset()
+    idle: float = 0.0
 
     @classmethod
     def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
         """Loads each thread once."""
-        trace = trace.opened()
+        busy = Busy(trace)
+        trace = busy.trace.opened()
         details, trees = Details(trace), Trees(trace, n_buckets=1) if with_trees else None
         collected = collect(trace, trees, progress, details)
         sampling = trace.sampling
@@ -78,6 +82,7 @@ class Run:
             functions_of(trace, KERNEL),
             _recorded(collected, details),
             frozenset(each.format for each in trace.inputs),
+            busy.n_idle / busy.n_all if busy.n_all else 0.0,
         )
 
     @property

@@ -21,6 +21,7 @@ LEAST_PART = 0.1
 # Letters of a name, which is shortened beyond.
 LONGEST_NAME = 60
 OUTSIDE = "outside of your code"
+IDLE = "idle"
 # As glibc calls its functions for itself, and Mono its ways to native code.
 _FOR_ITSELF = re.compile(r"__GI_+|\(wrapper managed-to-native\) ")
 
@@ -37,7 +38,9 @@ def costs_json(collected: Collected) -> list[Json]:
 
 def _json(trace: TraceBuilder, of: str, unit: str, of_stack: Array) -> Json:
     whole = sums.total(of_stack)
-    costs = [cost for cost in costs_of(trace, of_stack) if cost.amount >= LEAST_COST * whole]
+    costs = costs_of(trace, of_stack)
+    busy = whole - sum(cost.amount for cost in costs if cost.is_idle)
+    costs = [cost for cost in costs if cost.amount >= LEAST_COST * (whole if cost.is_idle else busy)]
     return {"of": of, "unit": unit, "whole": whole, "largest": [_cost(trace, cost) for cost in costs]}
 
 
@@ -46,7 +49,7 @@ def _cost(trace: TraceBuilder, cost: Cost) -> Json:
     is_group = func >= 0 and is_without_name(trace, func)
     source = int(trace.funcs["source"][func]) if func >= 0 and not is_group else -1
     return {
-        "function": _name(trace, func), "is_group": is_group,
+        "function": _name(trace, func), "is_group": is_group, "is_idle": cost.is_idle,
         "file": trace.strings[int(trace.sources["path"][source])] if source >= 0 else None,
         "line": int(trace.funcs["line"][func]) or None if source >= 0 else None,
         "amount": cost.amount, "self": cost.own,
@@ -80,6 +83,8 @@ def cost_words(cost: Json, costs: Json, shorts: Mapping[str, str]) -> tuple[str,
     def share(part: int) -> str:
         return format_share(part, whole)
 
+    if cost["is_idle"]:
+        return share(amount), "", IDLE, "", ""
     waits = "waits, " if costs["unit"] == "ns" else ""
     name = _shown(cost["function"], shorts) if cost["function"] else ""
     line = f":{cost['line']}" if cost["line"] else ""

@@ -14,6 +14,7 @@ import numpy as np
 from traceferry.analysis.totals._trees import add_to_ancestors, fold_stacks, mark_ancestors
 from traceferry.analysis.totals.nameless import ADDRESS, GENERATED
 from traceferry.analysis.totals.own_code import (
+    IDLE,
     INTERRUPT,
     KERNEL_ENTRY,
     NAMELESS,
@@ -50,6 +51,8 @@ class Cost(NamedTuple):
         how much that has.
     maker, of_maker : str, int
         Of `func` -1: whose code has most, as "libc"; "" is unknown.
+    is_idle : bool
+        Nothing was done there: `func` stands for all that says so.
     """
 
     func: int
@@ -59,22 +62,29 @@ class Cost(NamedTuple):
     of_callee: int
     maker: str = ""
     of_maker: int = 0
+    is_idle: bool = False
 
 
 def costs_of(trace: TraceBuilder, of_stack: Array) -> list[Cost]:
-    """Returns the largest, the largest first. of_stack: int64, amounts of the trace's first stacks. Where nothing is
-    the user's, what the kernel does counts for the function that called it. Functions of a library without names are
-    one."""
+    """Returns the largest, the largest first, and behind them where nothing was done. of_stack: int64, amounts of the
+    trace's first stacks. Where nothing is the user's, what the kernel does counts for the function that called it.
+    Functions of a library without names are one."""
     if not np.any(of_stack):
         return []
     paths = _Paths(trace, of_stack)
+    is_idle = paths.kind == IDLE
     is_owner = paths.kind == OWN
     if not is_owner.any():
         is_kernel = paths.kind >= OF_KERNEL
         # Of the kernel's, where nothing else stands above.
         is_owner = paths.kind < NAMELESS
         is_owner |= is_kernel & (nearest_kept(paths.parent, is_owner) < 0) & ~paths.has_kernel_above()
-    return paths.costs(is_owner)[:MOST_COSTS]
+    found = paths.costs(is_owner | is_idle)
+    idle = set(paths.func[is_idle].tolist())
+    return [
+        *[cost for cost in found if cost.func not in idle][:MOST_COSTS],
+        *[cost._replace(is_idle=True) for cost in found if cost.func in idle],
+    ]
 
 
 class _Paths:
@@ -99,6 +109,8 @@ class _Paths:
         self._facts, self._lib = facts, _libs(trace, facts[:, 0])
         self.kind = whose_code(trace, facts)[self._of_key]
         self.func = _without_names(trace, facts[:, 0], self._lib)[self._of_key]
+        is_idle = self.kind == IDLE
+        self.func[is_idle] = self.func[is_idle].min(initial=len(trace.funcs))
 
     def has_kernel_above(self) -> Array:
         above = np.append(self.kind, OUTSIDE)[self.parent]
@@ -106,10 +118,12 @@ class _Paths:
 
     def costs(self, is_owner: Array) -> list[Cost]:
         kind, parent = self.kind, self.parent
-        owner = nearest_kept(parent, is_owner)
-        func = np.where(owner < 0, -1, self.func[owner])
-        at = nearest_kept(parent, (kind == INTERRUPT) | (kind < OF_KERNEL))
+        at = nearest_kept(parent, (kind == INTERRUPT) | (kind < OF_KERNEL) | (kind == IDLE))
         is_interrupt = (at >= 0) & (kind[at] == INTERRUPT)
+        owner = nearest_kept(parent, is_owner)
+        # An interrupt of what was idle is something else.
+        is_nobodys = (owner < 0) | (is_interrupt & (kind[owner] == IDLE))
+        func = np.where(is_nobodys, -1, self.func[owner])
         is_called = ~is_owner & ~np.isin(kind, (PASSING, KERNEL_ENTRY)) & ~is_interrupt
         is_itself = ~self._is_below(is_owner, is_called)
         is_named = is_called & (kind != NAMELESS)
@@ -127,7 +141,7 @@ class _Paths:
             most = int(np.argmax(of))
             called = (int(callees[most]), int(of[most])) if of[most] else (-1, 0)
             if one < 0:
-                found.append(self._outside(owner < 0, amount))
+                found.append(self._outside(is_nobodys, amount))
             else:
                 found.append(Cost(one, amount, sums.total(self.own[mine & is_itself]), *called))
         return sorted(found, key=lambda cost: (-cost.amount, cost.func < 0, cost.func))

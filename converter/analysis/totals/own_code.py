@@ -24,8 +24,9 @@ from traceferry.symbolication.short_names import short_name
 # Whose code a function is. PASSING: of a runtime that executes or calls the function above it, as an interpreter's loop
 # and trampolines do: what it has counts as that function's. NAMELESS: stands for code that nobody could name or read.
 # OF_KERNEL: outside, too; KERNEL_ENTRY: the way from a system call to what it does; INTERRUPT: where the kernel took
-# the processor without having been called.
-OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT = range(7)
+# the processor without having been called. IDLE: what it executes, and a runtime's recorder says, where there is
+# nothing to do.
+OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT, IDLE = range(8)
 
 # Objects and roots are what is allocated and what holds it: no code. Generated code is a runtime's but for functions,
 # which are of a program that a compiler without a language of its own made, as LLVM's.
@@ -36,7 +37,7 @@ _CALLING = {"trampoline", "inline cache"}
 # Also what a category cannot tell, since nothing is known of the code.
 _NAMELESS = re.compile(
     r"\[(?:unknown|native|code in .+|no stack at the switch|no recorded (?:site|root)|several roots)\]"
-    r"|\((?:truncated stack|contradictory unwind information|no unwind information.*|guessed: .*|program|idle|root)\)",
+    r"|\((?:truncated stack|contradictory unwind information|no unwind information.*|guessed: .*|program|root)\)",
     re.DOTALL,
 )
 # What executes and calls functions in runtimes: the loops of interpreters, and what stands between these and a callee.
@@ -76,6 +77,7 @@ _INTERRUPT = re.compile(
     r"asm_sysvec_\w+|asm_common_interrupt|asm_(?:exc_)?nmi\w*|apic_timer_interrupt|common_interrupt|ret_from_intr"
     r"|el[01][ht]?_(?:64_|32_)?irq\w*|call_on_irq_stack|__irq_(?:usr|svc)"
 )
+_IDLE, _KERNEL_IDLE = "(idle)", {"cpu_startup_entry", "do_idle", "cpu_idle_loop", "cpu_idle"}
 # Where standard libraries of scripts and of compiled languages lie: Node's, Deno's and Bun's; CPython's frozen and
 # standard modules; Ruby's, PHP's and Julia's; the headers and sources of C++, Rust, Go, Nim, D, Ada, Crystal, Zig and
 # Mojo; headers that packages of the system install, and of CPython, Ruby and mypyc in code that is compiled against
@@ -162,6 +164,16 @@ def whose_code(trace: Trace, rows: Array) -> Array:
     )  # fmt: skip
 
 
+def is_idle(name: str, is_kernel: bool) -> bool:
+    """Whether a function stands for having nothing to do."""
+    return name == _IDLE or (is_kernel and name in _KERNEL_IDLE)
+
+
+def is_interrupt(name: str) -> bool:
+    """Whether a function of the kernel took the processor without having been called."""
+    return _INTERRUPT.fullmatch(name) is not None
+
+
 def _where_it_ran(trace: Trace, rows: Array, categories: list[str]) -> list[str]:
     """Returns the name of each row's category; of a frame whose category tells why its thread was off the processors,
     that of the function elsewhere, or of its library."""
@@ -189,8 +201,10 @@ def _category_of_library(name: str) -> str:
 def _whose(name: str, kind: str, path: str, category: str) -> int:
     if _NAMELESS.fullmatch(name):
         return NAMELESS
+    if is_idle(name, category == KERNEL):
+        return IDLE
     if category == KERNEL:
-        return INTERRUPT if _INTERRUPT.fullmatch(name) else KERNEL_ENTRY if _KERNEL_ENTRY.fullmatch(name) else OF_KERNEL
+        return INTERRUPT if is_interrupt(name) else KERNEL_ENTRY if _KERNEL_ENTRY.fullmatch(name) else OF_KERNEL
     if category == "Wrapper":
         return OUTSIDE if _TELLING_WRAPPER.fullmatch(name) else PASSING
     if kind in _CALLING or _START.fullmatch(name):

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from traceferry.analysis.totals.idle import IdleStacks
 from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.model import Array, Trace, sums
@@ -44,7 +45,7 @@ class Facts:
     deepest: those that end where the kernel stops; endings: those under a frame that tells why the
     stack is cut, by its name; runtimes: those with a frame of a runtime, by its file's name; languages: those with a
     frame of a language that a runtime executes; compiled: those with a function of Python's that was compiled to C, by
-    the library of the innermost one."""
+    the library of the innermost one; idle: those where nothing was done."""
 
     samples: int
     nameless: dict[str, int]
@@ -60,6 +61,7 @@ class Facts:
     runtimes: dict[str, int]
     languages: int
     compiled: dict[str, int]
+    idle: int
 
 
 def facts_of(samples: SampleTotals) -> Facts:
@@ -114,6 +116,7 @@ class _Stacks:
             runtimes=self._by_library(self._runtime, self._used[self._runtime[self._used] >= 0]),
             languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
             compiled=self._compiled(),
+            idle=self._sum(used[IdleStacks(self._trace).of(used)]),
         )
 
     def _sum(self, rows: Array) -> int:

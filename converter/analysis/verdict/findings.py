@@ -118,7 +118,7 @@ def _no_samples(case: Case) -> Finding | None:
 
 def _few_samples(case: Case) -> Finding | None:
     """So few that shares are rough: of a program that ended soon, or that waited."""
-    n, event, command = case.facts.samples, case.trace.sampling, case.command
+    n, event, command = case.facts.samples - case.facts.idle, case.trace.sampling, case.command
     if not 0 < n < ENOUGH or event is None or event.kind not in ("clock", "hardware") or command is None:
         return None
     advice = []
@@ -129,7 +129,9 @@ def _few_samples(case: Case) -> Finding | None:
     if n * event.interval_ns < (case.trace.end_ts - case.trace.start_ts) / 2:
         advice.append(_where_it_waits("few_samples", command))
     points = round(100 / n**0.5)
-    headline = f"only {n} sample{'s' * (n != 1)} of {event.name}: shares may be off by {points} percentage points"
+    besides = f" besides {case.facts.idle:,} idle ones" if case.facts.idle else ""
+    what = f"{n} sample{'s' * (n != 1)} of {event.name}{besides}"
+    headline = f"only {what}: shares may be off by {points} percentage points"
     return Finding("few_samples", LAST, "info", headline, None, tuple(advice))
 
 

@@ -120,7 +120,8 @@ def _good(case: Case) -> str:
     parts = [f"{n:,} {what}{'s' if n != 1 else ''}" for what, n in held.items() if n]
     parts.append(format_duration(trace.end_ts - trace.start_ts))
     if case.facts.samples and trace.sampling is not None:
-        parts.insert(0, _amount(trace.sampling, case.facts.samples))
+        idle = f", {case.facts.idle:,} of them idle" if case.facts.idle else ""
+        parts.insert(0, _amount(trace.sampling, case.facts.samples) + idle)
     return f"good recording: {', '.join(parts)}"
 
 

@@ -9,8 +9,8 @@ const LEAST_PART = 0.1;
 const LONGEST_COST_NAME = 60;
 // Whose code a frame is, as in own_code.py: PASSING executes or calls the function above it; of NAMELESS nothing is
 // known; those from OF_KERNEL on are the kernel's: KERNEL_ENTRY leads from a system call to what it does, an INTERRUPT
-// took the processor without having been called.
-const [OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT] = [0, 1, 2, 3, 4, 5, 6];
+// took the processor without having been called. IDLE: nothing was done.
+const [OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT, IDLE] = [0, 1, 2, 3, 4, 5, 6, 7];
 // What names of operators are made of, and stands around them.
 const SIGNS = ':<>=!+-*/%^&|~()[], "';
 // A function without a name that is known by where it begins only.
@@ -23,14 +23,20 @@ const BEGINS_AT = /function at 0x[0-9a-f]+$/;
  */
 function costsOf(paths) {
   const { own: whose } = paths.recording.frames;
-  const ofUser = costsBy(paths, (frame) => whose[frame] === OWN);
-  const isOfUser = [...ofUser.keys()].some((func) => func >= 0);
+  const isIdle = (frame) => whose[frame] === IDLE;
+  const ofUser = costsBy(paths, (frame) => whose[frame] === OWN || isIdle(frame));
+  const isOfUser = [...ofUser.values()].some((cost) => cost.func >= 0 && !cost.isIdle);
   const found = isOfUser
     ? ofUser
-    : costsBy(paths, (frame, isBelowOwner) => whose[frame] < NAMELESS || (whose[frame] >= OF_KERNEL && !isBelowOwner));
-  return [...found.values()]
-    .sort((a, b) => b.amount - a.amount || (a.func < 0) - (b.func < 0) || a.func - b.func)
-    .slice(0, MOST_COSTS);
+    : costsBy(
+        paths,
+        (frame, isBelowOwner) =>
+          whose[frame] < NAMELESS || isIdle(frame) || (whose[frame] >= OF_KERNEL && !isBelowOwner),
+      );
+  const sorted = [...found.values()].sort(
+    (a, b) => b.amount - a.amount || (a.func < 0) - (b.func < 0) || a.func - b.func,
+  );
+  return [...sorted.filter((cost) => !cost.isIdle).slice(0, MOST_COSTS), ...sorted.filter((cost) => cost.isIdle)];
 }
 
 /** For each function the one that stands for it: the first of those of a library that have no names. */
@@ -59,20 +65,25 @@ function costsBy(paths, isOwner) {
   // Whether something below the owner counts as no part of it.
   const isBelow = new Uint8Array(n);
   const isInterrupt = new Uint8Array(n);
+  // All functions where nothing is done are one; what interrupts it is nobody's.
+  const idle = funcOf.findIndex((_, at) => whose[at] === IDLE);
+  const isNobodys = new Uint8Array(n);
   const found = new Map();
   const ofCallee = new Map();
   for (let node = 0; node < n; node++) {
     const above = parent[node];
-    const func = frame[node] < 0 ? -1 : groupOf[funcOf[frame[node]]];
-    if (func >= 0 && isOwner(frame[node], above >= 0 && owner[above] >= 0)) {
+    const kind = frame[node] < 0 ? PASSING : whose[frame[node]];
+    const func = frame[node] < 0 ? -1 : kind === IDLE ? funcOf[idle] : groupOf[funcOf[frame[node]]];
+    if (func >= 0 && isOwner(frame[node], above >= 0 && (owner[above] >= 0 || isNobodys[above] === 1))) {
       owner[node] = func;
     } else if (above >= 0) {
-      owner[node] = owner[above];
+      isNobodys[node] = isNobodys[above] || (kind === INTERRUPT && idle >= 0 && owner[above] === funcOf[idle]) ? 1 : 0;
+      owner[node] = isNobodys[node] ? -1 : owner[above];
       callee[node] = callee[above];
       isBelow[node] = isBelow[above];
     }
-    const kind = func < 0 ? PASSING : whose[frame[node]];
-    isInterrupt[node] = kind === INTERRUPT || (kind >= OF_KERNEL && above >= 0 && isInterrupt[above]) ? 1 : 0;
+    isInterrupt[node] =
+      kind === INTERRUPT || (kind >= OF_KERNEL && kind !== IDLE && above >= 0 && isInterrupt[above]) ? 1 : 0;
     if (owner[node] !== func && kind !== PASSING && kind !== KERNEL_ENTRY && !isInterrupt[node]) {
       isBelow[node] = 1;
       if (callee[node] < 0 && (kind === OUTSIDE || kind === OF_KERNEL)) {
@@ -80,7 +91,14 @@ function costsBy(paths, isOwner) {
       }
     }
     if (own[node] > 0) {
-      const cost = found.get(owner[node]) ?? { func: owner[node], amount: 0, self: 0, callee: -1, ofCallee: 0 };
+      const cost = found.get(owner[node]) ?? {
+        func: owner[node],
+        isIdle: idle >= 0 && owner[node] === funcOf[idle],
+        amount: 0,
+        self: 0,
+        callee: -1,
+        ofCallee: 0,
+      };
       cost.amount += own[node];
       cost.self += isBelow[node] ? 0 : own[node];
       found.set(owner[node], cost);
@@ -144,7 +162,8 @@ function mainPart({ parent, frame, own, recording }, isOutside, whole) {
 function costsElement(paths, measure, state) {
   const { recording, whole } = paths;
   paths.costs ??= costsOf(paths);
-  const costs = whole > 0 ? paths.costs.filter(({ amount }) => amount >= LEAST_COST * whole) : [];
+  const busy = paths.costs.reduce((left, { amount, isIdle }) => left - (isIdle ? amount : 0), whole);
+  const costs = whole > 0 ? paths.costs.filter((cost) => cost.amount >= LEAST_COST * (cost.isIdle ? whole : busy)) : [];
   const link = (func) => {
     const isNamed = !isWithoutName(recording, func);
     return el("a", {
@@ -168,8 +187,14 @@ function costsElement(paths, measure, state) {
         { title: formatAmount(cost.amount, measure.unit) },
         share(cost.amount),
         " ",
-        cost.func >= 0 ? link(cost.func) : isInMemory(cost) ? IN_MEMORY : "outside of your code",
-        placeElement(recording, cost.func),
+        cost.isIdle
+          ? "idle"
+          : cost.func >= 0
+            ? link(cost.func)
+            : isInMemory(cost)
+              ? IN_MEMORY
+              : "outside of your code",
+        placeElement(recording, cost.isIdle ? -1 : cost.func),
         ...wordsOf(
           cost,
           whole,
@@ -250,9 +275,12 @@ function placeElement(recording, func) {
 }
 
 /** isWaiting: the amounts are times off the processors; isGroup: it stands for all functions without names. */
-function wordsOf({ func, amount, self, callee, ofCallee, maker, ofMaker }, whole, link, isWaiting, isGroup) {
+function wordsOf({ func, isIdle, amount, self, callee, ofCallee, maker, ofMaker }, whole, link, isWaiting, isGroup) {
   const waits = isWaiting ? "waits, " : "";
   const part = (one, of) => (one >= 0.5 * of ? "most" : "the largest part");
+  if (isIdle) {
+    return [];
+  }
   if (func < 0) {
     return callee >= 0
       ? [`: ${waits}most under `, link(callee), ` (${formatShare(ofCallee, whole)})`]
