@@ -187,13 +187,7 @@ function costsElement(paths, measure, state) {
         { title: formatAmount(cost.amount, measure.unit) },
         share(cost.amount),
         " ",
-        cost.isIdle
-          ? "idle"
-          : cost.func >= 0
-            ? link(cost.func)
-            : isInMemory(cost)
-              ? IN_MEMORY
-              : "outside of your code",
+        cost.isIdle ? "idle" : cost.func >= 0 ? link(cost.func) : isInMemory(cost) ? IN_MEMORY : "outside of your code",
         placeElement(recording, cost.isIdle ? -1 : cost.func),
         ...wordsOf(
           cost,
