@@ -20,11 +20,11 @@ class IdleStacks:
 
     Parameters
     ----------
-    trace : TraceBuilder
+    trace : Trace
         May get more functions and stacks.
     """
 
-    def __init__(self, trace: TraceBuilder) -> None:
+    def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._kind = np.zeros(0, np.uint8)
 
