@@ -96,6 +96,7 @@ from traceferry.symbolication.short_names import short_names
         (Called("[unknown]", "Other"), NAMELESS),
         (Called("(no unwind information: app)", "Other"), NAMELESS),
         (Called("(program)"), NAMELESS),
+        (Called("(garbage collector)"), OUTSIDE),
         (Called("(idle)"), IDLE_TIME),
         (Called("do_idle", "Kernel"), IDLE_TIME),
         (Called("do_idle"), OWN),

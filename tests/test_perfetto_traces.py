@@ -51,12 +51,13 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, named)
 
 
-# Of a thread, the first of these that has slices has its calls.
+# Of a thread, the first of these that has slices has its calls: of its own two, that with more.
 CALL_TRACKS = """SELECT id FROM (
-  SELECT id, row_number() OVER (
-    PARTITION BY utid ORDER BY type = 'thread_execution' DESC, type = 'art_method_tracing' DESC
-  ) AS nth FROM thread_track WHERE type IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
-  AND id IN (SELECT track_id FROM slice)
+  SELECT t.id, row_number() OVER (
+    PARTITION BY utid ORDER BY type = 'thread_funcgraph', type = 'art_method_tracing', n DESC, type
+  ) AS nth FROM thread_track t JOIN (SELECT track_id, count(*) AS n FROM slice GROUP BY 1) ON track_id = t.id
+  WHERE type IN ('thread_execution', 'art_method_tracing', 'thread_funcgraph')
+  OR (type = 'thread_track_event' AND extract_arg(source_arg_set_id, 'is_root_in_scope'))
 ) WHERE nth = 1"""
 # What the model has, and the question that trace_processor answers with the same number.
 QUESTIONS = {
@@ -356,6 +357,42 @@ def test_what_is_of_no_process_is_no_threads(tmp_path: Path) -> None:
     marked = {(p.name, t.name): sum(map(len, t.load(trace).markers.values())) for p, t in trace.threads}
     assert {key: n for key, n in marked.items() if n} == {("CPUs", "CPU 0"): 1}
     assert {name for name, _ in marked} >= {"app", "b"}
+
+
+@pytest.mark.parametrize("n_of_system", [1, 5])
+def test_a_thread_whose_program_keeps_its_track_apart(n_of_system: int, tmp_path: Path) -> None:
+    """As Chrome does. What the system says of the thread has a track beside it: the one with more slices has calls."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+    recorded = perfetto_trace_pb2.Trace()
+    track = recorded.packet.add(trusted_packet_sequence_id=1).track_descriptor
+    track.uuid, track.disallow_merging_with_system_tracks = 5, True
+    track.thread.pid, track.thread.tid, track.thread.thread_name = 70, 71, "CrRendererMain"
+    inner = recorded.packet.add(trusted_packet_sequence_id=1).track_descriptor
+    inner.uuid, inner.parent_uuid, inner.name = 6, 5, "Timers"
+    for ts, uuid, kind, name in [
+        (1000, 5, 1, "RunTask"), (2000, 5, 1, "v8.run"), (2500, 6, 1, "timer"), (3000, 6, 2, ""), (4000, 5, 2, ""),
+        (9000, 5, 2, ""),
+    ]:  # fmt: skip
+        event = recorded.packet.add(trusted_packet_sequence_id=1, timestamp=ts).track_event
+        event.track_uuid, event.type, event.name = uuid, kind, name
+    for nth in range(n_of_system):
+        packet = recorded.packet.add(trusted_packet_sequence_id=2)
+        packet.ftrace_events.cpu = 0
+        for ts, text in ((1000, f"B|70|system {nth}"), (1500, "E|70")):
+            packet.ftrace_events.event.add(timestamp=ts + 1000 * nth, pid=71).print.buf = text
+    path = tmp_path / "x.pftrace"
+    path.write_bytes(recorded.SerializeToString())
+    trace = load_checked(path)
+    (data,) = [thread.load(trace) for _, thread in trace.threads if thread.tid == 71]
+    calls = [trace.func_name(int(func)) for func in trace.frames["func"][data.calls["frame"]]]
+    own = ["RunTask", "v8.run", "v8.run", "RunTask"]
+    of_system = [f"system {nth // 2}" for nth in range(2 * n_of_system)]
+    assert calls == (own if n_of_system == 1 else of_system)
+    n_markers = {kind.name: len(table) for kind, table in data.markers.items()}
+    assert n_markers.pop("Timers") == 1
+    assert list(n_markers.values()) == [1 if n_of_system == 1 else 2]
+    compare(path)
 
 
 def test_waits_come_back(tmp_path: Path) -> None:

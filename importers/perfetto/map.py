@@ -190,14 +190,16 @@ class _Mapping:
         calls, titles, utid_of = {}, {}, {}
         columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid", "cpu", "gpu"))
         texts = (tracks[name].texts() for name in ("name", "type"))
-        used = set(distinct_with_places(slices.track)[0].tolist())
-        facts = [fact for fact in zip(*columns, *texts, strict=True) if fact[0] in used]
-        call_track: dict[int, str] = {}
-        for _, utid, *_, kind in facts:
+        numbers, place = distinct_with_places(slices.track)
+        n_slices = dict(zip(numbers.tolist(), np.bincount(place, minlength=len(numbers)).tolist(), strict=True))
+        facts = [fact for fact in zip(*columns, *texts, strict=True) if fact[0] in n_slices]
+        call_track: dict[int, tuple[int, int, str]] = {}
+        for track, utid, *_, kind in facts:
             if kind in CALL_TRACKS:
-                call_track[utid] = min(call_track.get(utid, kind), kind, key=CALL_TRACKS.index)
+                found = CALL_TRACKS[kind], -n_slices[track], kind
+                call_track[utid] = min(call_track.get(utid, found), found)
         for track, utid, upid, cpu, gpu, name, kind in facts:
-            calls[track] = kind == call_track.get(utid)
+            calls[track] = utid in call_track and kind == call_track[utid][-1]
             kind = INSTANT if calls[track] else kind
             titles[track] = (name if name and kind != INSTANT else kind, kind)
             owner = self._owner(utid, upid)

@@ -12,8 +12,13 @@ WHERE upid != 0 OR EXISTS (SELECT 1 FROM thread WHERE thread.upid = 0 AND {IS_BU
 THREADS = f"""
 SELECT utid, tid, name, upid, is_main_thread, start_ts, end_ts FROM thread
 WHERE (utid != 0 AND NOT coalesce(is_idle, 0)) OR (utid = 0 AND {IS_BUSY}) ORDER BY utid"""
-TRACKS = """
-SELECT t.id AS id, t.name AS name, t.type AS type, h.utid AS utid, p.upid AS upid, c.cpu AS cpu, g.id AS gpu
+# A thread's own track that its program keeps apart from what the system says of it (TrackDescriptor's
+# disallow_merging_with_system_tracks), as Chrome's.
+OWN_TRACK = "thread_own_track_event"
+TRACKS = f"""
+SELECT t.id AS id, t.name AS name, iif(
+    t.type = 'thread_track_event' AND extract_arg(t.source_arg_set_id, 'is_root_in_scope'), '{OWN_TRACK}', t.type
+  ) AS type, h.utid AS utid, p.upid AS upid, c.cpu AS cpu, g.id AS gpu
 FROM track t LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id
 LEFT JOIN cpu_track c ON c.id = t.id LEFT JOIN gpu_track g ON g.id = t.id ORDER BY t.id"""
 SLICES = "SELECT ts, dur, track_id, category, name, depth, arg_set_id FROM slice"

@@ -15,6 +15,7 @@ from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
 from traceferry.importers.perfetto._slices import end_within, nested
 from traceferry.importers.perfetto.decode import Tables, dense
+from traceferry.importers.perfetto.queries import OWN_TRACK
 from traceferry.model import (
     ARGUMENTS,
     CALLS,
@@ -34,9 +35,10 @@ from traceferry.model import (
 from traceferry.native.distinct import distinct_with_places
 from traceferry.trace_processor.results import Column
 
-# Tracks of a thread whose slices are calls, of which it has those of the first one here: what programs mark, Java's
-# methods (ART), and functions of the kernel (ftrace's function_graph).
-CALL_TRACKS = ("thread_execution", "art_method_tracing", "thread_funcgraph")
+# Tracks of a thread whose slices are calls, of which it has those of the first rank, and then of the most slices: what
+# programs mark, by themselves and through the system; Java's methods (ART); functions of the kernel (ftrace's
+# function_graph).
+CALL_TRACKS = {OWN_TRACK: 0, "thread_execution": 0, "art_method_tracing": 1, "thread_funcgraph": 2}
 UNNAMED = "(unnamed)"
 # The category of slices without one, and the name of what happens at one time on a thread's own track.
 SLICES, INSTANT = "Slices", "Instant"

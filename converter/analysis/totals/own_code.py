@@ -77,6 +77,8 @@ _INTERRUPT = re.compile(
     r"asm_sysvec_\w+|asm_common_interrupt|asm_(?:exc_)?nmi\w*|apic_timer_interrupt|common_interrupt|ret_from_intr"
     r"|el[01][ht]?_(?:64_|32_)?irq\w*|call_on_irq_stack|__irq_(?:usr|svc)"
 )
+# As recorders of V8 say where its own collector ran.
+_OF_RUNTIME = "(garbage collector)"
 _IDLE, _KERNEL_IDLE = "(idle)", {"cpu_startup_entry", "do_idle", "cpu_idle_loop", "cpu_idle"}
 # Where standard libraries of scripts and of compiled languages lie: Node's, Deno's and Bun's; CPython's frozen and
 # standard modules; Ruby's, PHP's and Julia's; the headers and sources of C++, Rust, Go, Nim, D, Ada, Crystal, Zig and
@@ -209,6 +211,8 @@ def _whose(name: str, kind: str, path: str, category: str) -> int:
         return OUTSIDE if _TELLING_WRAPPER.fullmatch(name) else PASSING
     if kind in _CALLING or _START.fullmatch(name):
         return PASSING
+    if name == _OF_RUNTIME:
+        return OUTSIDE
     if category == "JIT" and kind == "function":
         return OWN
     if kind in _MACHINERY or category in _NOT_OWN:
