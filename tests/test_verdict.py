@@ -143,13 +143,14 @@ def trace_of(
     build_ids: bool = True,
     kind: EventKind = "other",
     end_ts: int = 2_000_000,
+    event: str = "cpu-clock",
     **attributes: str,
 ) -> tuple[Trace, SampleTotals]:
     """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
     samples they have; notes: of the report."""
     trace = TraceBuilder()
     trace.inputs.append(Input("x.data", "perf.data", "file", "perf 6.1"))
-    trace.events.append(Event("cpu-clock", "ns", 1_000, kind=kind))
+    trace.events.append(Event(event, "ns", 1_000, kind=kind))
     trace.attributes |= {"command": command, "call_graph": call_graph, "hostname": HERE, **attributes}
     trace.bounds, trace.clock = (0, end_ts), Clock("monotonic")
     samples, rows = SampleTotals(trace), []
@@ -340,6 +341,13 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["only 25 samples of cpu-clock besides 900 idle ones: shares may be off by 20 percentage points",
          "  sample more often, or let the program work for longer: perf record -a -F 20000 -g ./app"],
     ),
+    "few samples that a user recorded who may not see the kernel": (
+        {"stacks": {f"f@app {MAIN}": 25}, "kind": "clock", "event": "cpu-clock:uhpppH",
+         "command": "perf record -F 40000 -g ./app"},
+        ["only 25 samples of cpu-clock:uhpppH: shares may be off by 20 percentage points",
+         "  if it waits more than it runs, record where it waits, as root: perf record -g -k CLOCK_MONOTONIC "
+         "--switch-events -e sched:sched_switch,cpu-clock ./app"],
+    ),
     "few samples of a program that ended soon": (
         {"stacks": {f"f@app {MAIN}": 25}, "kind": "clock", "command": "perf record -F 99 -g ./app", "end_ts": 40_000},
         ["only 25 samples of cpu-clock: shares may be off by 20 percentage points",
@@ -385,6 +393,15 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["names are missing for 10 % of the samples",
          "  [code in //anon] (10 %): let Chromium write the names of its functions: perf record -g -k CLOCK_MONOTONIC "
          "chromium --no-sandbox '--js-flags=--perf-prof --interpreted-frames-native-stack' a.html"],
+    ),
+    "a runtime that is kept from compiling": (
+        {"stacks": {f"execute_ex@php8.2 {MAIN}": 90, f"xdebug_call@xdebug.so {MAIN}": 10},
+         "command": "perf record --call-graph dwarf,16384 -k CLOCK_MONOTONIC php -d opcache.enable_cli=1 "
+         "-d opcache.jit=tracing -d opcache.jit_buffer_size=64M -d opcache.jit_debug=32 a.php"},
+        ["PHP functions have no names: 90 % of the samples are in PHP",
+         "  let PHP write the names of its functions, without Xdebug, which keeps it from compiling them: "
+         "perf record --call-graph dwarf,16384 -k CLOCK_MONOTONIC env XDEBUG_MODE=off php -d opcache.enable_cli=1 "
+         "-d opcache.jit=tracing -d opcache.jit_buffer_size=64M -d opcache.jit_debug=32 a.php"],
     ),
     "code of a runtime that tells perf nothing": (
         {"stacks": {"[code~in~//anon]": 90, "f@poly": 10}, "command": "perf record -g poly a.sml",

@@ -111,7 +111,7 @@ def _no_samples(case: Case) -> Finding | None:
         text = "sample a program that ends soon more often"
         advice.append(Advice("no_samples", text, command.with_options({"-F": OFTEN}).text))
     if command is not None:
-        advice.append(_where_it_waits("no_samples", command))
+        advice.append(_where_it_waits("no_samples", case, command))
     why = f": {issue.detail}" if issue.detail else ""
     return Finding("no_samples", 1, "loss", f"the recording has no samples{why}", None, tuple(advice), ("no_samples",))
 
@@ -127,7 +127,7 @@ def _few_samples(case: Case) -> Finding | None:
         text = "sample more often, or let the program work for longer"
         advice.append(Advice("few_samples", text, command.with_options({"-F": OFTEN}).text))
     if n * event.interval_ns < (case.trace.end_ts - case.trace.start_ts) / 2:
-        advice.append(_where_it_waits("few_samples", command))
+        advice.append(_where_it_waits("few_samples", case, command))
     points = round(100 / n**0.5)
     besides = f" besides {case.facts.idle:,} idle ones" if case.facts.idle else ""
     what = f"{n} sample{'s' * (n != 1)} of {event.name}{besides}"
@@ -135,9 +135,12 @@ def _few_samples(case: Case) -> Finding | None:
     return Finding("few_samples", LAST, "info", headline, None, tuple(advice))
 
 
-def _where_it_waits(kind: str, command: Command) -> Advice:
+def _where_it_waits(kind: str, case: Case, command: Command) -> Advice:
     waits = {"-k": "CLOCK_MONOTONIC", "-g": None, "--switch-events": None, "-e": "sched:sched_switch,cpu-clock"}
-    text = "if it waits more than it runs, record where it waits"
+    # perf leaves the kernel out by itself where a user may not see it, who may not record tracepoints either.
+    modifiers = case.trace.sampling.name.partition(":")[2] if case.trace.sampling is not None else ""
+    as_root = ", as root" if "u" in modifiers and "k" not in modifiers else ""
+    text = f"if it waits more than it runs, record where it waits{as_root}"
     return Advice(kind, text, command.without("-F").with_options(waits).text)
 
 
@@ -153,7 +156,7 @@ def _counts_only(case: Case) -> Finding | None:
     if case.command is not None:
         text = "samples tell which functions the counts are of"
         samples = Advice("counts_only", text, case.command.with_options({"-g": None}).text)
-        advice = samples, _where_it_waits("counts_only", case.command)
+        advice = samples, _where_it_waits("counts_only", case, case.command)
     return Finding("counts_only", OTHER, "info", headline, None, advice, ("counts_only",))
 
 
@@ -422,9 +425,11 @@ def _naming(case: Case) -> Advice | None:
     if found is None or case.command is None or case.facts.languages or _is_compiled(case):
         return None
     runtime, file = found
-    named = naming(case.command, runtime, file)
+    loaded = [case.trace.strings[row] for row in case.trace.libs["name"].tolist()]
+    named, hindrance = naming(case.command, runtime, file, loaded), runtime.hindered_by(loaded)
     since = f" ({runtime.program} or newer)" if runtime.program else ""
     text = f"let {runtime.title} write the names of its functions{since}"
+    text += f", without {hindrance}, which keeps it from compiling them" if hindrance else ""
     return Advice("functions_missing", text, named.text) if named is not None else None
 
 

@@ -20,7 +20,8 @@ class Runtime(NamedTuple):
     are recorded whole, where it was built as distributions do; program: of the first version that has these options;
     instead_of: options that these replace; asked: a regular expression of what else asks for names; unwinding: options
     with which copied stacks go on through what the runtime compiled, where frame pointers do not suffice; behind: a
-    word behind its name that the options stand behind."""
+    word behind its name that the options stand behind; hindrance: what keeps it from compiling, as people call it, a
+    regular expression of its files, and the variable that lets it."""
 
     title: str
     language: str
@@ -33,6 +34,12 @@ class Runtime(NamedTuple):
     asked: str = ""
     unwinding: tuple[str, ...] = ()
     behind: str = ""
+    hindrance: tuple[str, str, str] = ("", "", "")
+
+    def hindered_by(self, files: Iterable[str]) -> str:
+        """Returns what keeps it from compiling, by the files without folders that were loaded; "" is nothing."""
+        name, pattern, _ = self.hindrance
+        return name if pattern and any(re.fullmatch(pattern, file) for file in files) else ""
 
 
 # The options are those of README.md, each with a recording among the fixtures or a test of its names.
@@ -65,7 +72,7 @@ RUNTIMES = (
         "PHP", "PHP", r"php[\d.]*|php-(?:fpm|cgi)[\d.]*|libphp[\d.]*\.so",
         ("-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing", "-d", "opcache.jit_buffer_size=64M",
          "-d", "opcache.jit_debug=32"),
-        call_graph="dwarf,16384", asked=r"opcache\.jit_debug",
+        call_graph="dwarf,16384", asked=r"opcache\.jit_debug", hindrance=("Xdebug", r"xdebug\.so", "XDEBUG_MODE=off"),
     ),
     Runtime(
         "the JVM", "Java", r"java|libjvm\.so",
@@ -115,6 +122,7 @@ COMPILERS = (
     # Inside of PyTorch and TensorFlow, too.
     Compiler("oneDNN", r"libdnnl\.so\S*|libtorch_cpu\.so|libtensorflow\w*\.so\S*", ("ONEDNN_JIT_PROFILE=2",)),
     Compiler("XLA", r"libjax_common\.so|xla_extension\.so", otherwise=_NOTHING),
+    Compiler("QEMU", r"qemu-\S+", otherwise="QEMU 8 and newer write the names with -perfmap before the program"),
     # Runtimes, of which nothing is known that names their functions.
     Compiler("PyPy", r"(?:lib)?pypy[\d.]*\S*", otherwise=f"{_NOTHING}; CPython 3.13 does with -X perf_jit"),
     Compiler("Poly/ML", r"poly|libpolyml\.so\S*", otherwise=_NOTHING),
@@ -154,22 +162,25 @@ def runtime_of(file: str) -> Runtime | None:
     return next((one for one in RUNTIMES if re.fullmatch(one.files, file)), None)
 
 
-def naming(command: Command, runtime: Runtime, file: str) -> Command | None:
+def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] = ()) -> Command | None:
     """Returns the command with what names the runtime's functions; None where its program is not in the command, or has
-    that already, or nothing names them. file: the runtime's, of which the name may tell its version."""
+    that already, or nothing names them. file: the runtime's, of which the name may tell its version; loaded: files."""
     words, at = command.program, _place(command, runtime)
     if at is None or not (runtime.options or runtime.environment):
         return None
-    is_there = set(runtime.options) <= set(words) and set(runtime.environment) <= set(words)
-    if is_there or (runtime.asked and re.search(runtime.asked, " ".join(words))):
+    environment = (*runtime.environment, *([runtime.hindrance[-1]] if runtime.hindered_by(loaded) else []))
+    is_asked = bool(runtime.asked and re.search(runtime.asked, " ".join(words)))
+    if (is_asked or set(runtime.options) <= set(words)) and set(environment) <= set(words):
+        return None
+    if is_asked and environment == runtime.environment:
         return None
     rest = _without(words[at + 1 :], runtime.instead_of)
     name = words[at] if _has_options(file, runtime.program) else runtime.program
     options = [word for unit in _units(runtime.options) if not _holds(rest, unit) for word in unit]
     first = rest[:1] if rest[:1] == (runtime.behind,) else ()
     program = [*words[:at], name, *first, *options, *rest[len(first) :]]
-    if runtime.environment:
-        program = ["env", *runtime.environment, *(program[1:] if program[0] == "env" else program)]
+    if environment:
+        program = ["env", *environment, *(program[1:] if program[0] == "env" else program)]
     graph = {"-g": None} if runtime.call_graph == "fp" else {CALL_GRAPH: runtime.call_graph}
     return command.with_options({**CLOCK, **graph}).running(program)
 
