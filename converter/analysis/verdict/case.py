@@ -15,6 +15,19 @@ from traceferry.common.recorder import Command, command_of
 from traceferry.common.report import Issue, Severity
 from traceferry.model import Trace
 
+# Shares of the samples from which on a finding is worth a line.
+NAMES_FROM, STACKS_FROM, LOST_FROM, RUNTIME_FROM = 0.05, 0.2, 0.01, 0.3
+# Of fewer samples, shares say little.
+MOST_FEW = 10
+# Kinds of issues that are told, or not, by the share of the samples that they concern.
+JUDGED = {
+    "names": ("names_missing", "names_partly_missing", "kernel_names_missing", "kernel_elsewhere", "code_unrecorded",
+              "not_symbolicated", "build_id_differs", "companion_of_other_run", "dump_unfinished"),
+    "stacks": ("unwinding_truncated", "unwinding_no_information", "unwinding_contradiction", "lbr_full", "stack_cut",
+               "unwinding_not_done"),
+    "lost": ("lost_samples", "throttled"),
+}  # fmt: skip
+
 
 class Advice(NamedTuple):
     """Something that the user can do. kind: of the finding that it is for; text: a sentence without a full stop;
@@ -78,3 +91,21 @@ class Case(NamedTuple):
 
     def read_with(self, options: str) -> str:
         return f"traceferry {self.inputs} {options}"
+
+    @property
+    def cut_share(self) -> float:
+        """The part of the stacks that end too early."""
+        facts = self.facts
+        n_cut = facts.short + facts.adrift + facts.deepest + sum(facts.endings.values())
+        return n_cut / facts.user if facts.user else 0.0
+
+    @property
+    def has_no_stacks(self) -> bool:
+        """Whether it was recorded without any."""
+        return self.trace.attributes.get("call_graph") == "none" or (
+            0 < self.facts.user == self.facts.flat and self.trace.attributes.get("call_graph") is None
+        )
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"

@@ -1,0 +1,262 @@
+"""Names that are missing: of which libraries, of code in memory, of the functions that a runtime executes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import PurePath
+
+from traceferry.analysis.totals.nameless import GENERATED
+from traceferry.analysis.verdict.case import (
+    JUDGED,
+    MOST_FEW,
+    NAMES_FROM,
+    RUNTIME_FROM,
+    STACKS_FROM,
+    Advice,
+    Case,
+    Finding,
+    percent,
+)
+from traceferry.analysis.verdict.facts import KERNEL_GROUP, UNKNOWN
+from traceferry.analysis.verdict.runtimes import (
+    Compiler,
+    Runtime,
+    compiler_of,
+    is_asked,
+    naming,
+    runtime_of,
+    with_names_of,
+)
+from traceferry.common.report import KINDS
+from traceferry.files.named_files import IS_ANOTHERS
+from traceferry.model import Trace
+from traceferry.model.categories import NATIVE
+from traceferry.symbolication.public_servers import DEBUGINFOD
+
+# Each library gets a line if it has this share of the samples.
+LIBRARY_FROM = 0.02
+_OF_PACKAGE = re.compile(r".*/(?:site|dist)-packages/.*")
+PACK = "traceferry pack "
+
+
+def names(case: Case) -> Finding | None:
+    """Samples whose innermost function has no name."""
+    groups = {name: n for name, n in case.facts.nameless.items() if name != UNKNOWN}
+    share = case.share(sum(groups.values()))
+    if share < NAMES_FROM or case.facts.samples < MOST_FEW:
+        return None
+    elsewhere = (
+        f": it was recorded on another machine ({case.trace.attributes['hostname']})" if case.is_elsewhere else ""
+    )
+    advice = [
+        found
+        for name, n in groups.items()
+        if case.share(n) >= LIBRARY_FROM and (found := _advice_for(case, name, percent(case.share(n)))) is not None
+    ]
+    headline = f"names are missing for {percent(share)} of the samples{elsewhere}"
+    refused = case.trace.report.places("file_refused")
+    are_told = all(any(shlex.quote(path) in one.command for one in advice) for path in refused)
+    covers = (*JUDGED["names"], "file_refused") if are_told else JUDGED["names"]
+    return Finding("names_missing", 3, "loss", headline, share, tuple(advice), covers)
+
+
+def _advice_for(case: Case, name: str, share: str) -> Advice | None:
+    """Returns what gives the functions of a library, of the kernel or of generated code their names."""
+    report = case.trace.report
+    if name.startswith(GENERATED):
+        return _advice_for_generated(case, name, share)
+    if name == KERNEL_GROUP:
+        issue = case.issues.get("kernel_names_missing") or case.issues.get("kernel_elsewhere")
+        return Advice("names_missing", f"the kernel ({share}): {issue.advice}") if issue is not None else None
+    # What reads libraries takes long to import: only where one is missing.
+    from traceferry.libraries.recorded_files import IS_AN_IMAGE
+
+    for kind in ("names_missing", "names_partly_missing"):
+        detail, advice = report.of_place(kind, lambda place: place.rpartition(" ")[0] == name)
+        if kind == "names_partly_missing" and advice == KINDS[kind].advice:
+            advice = _of_its_file(case, name) or advice
+        if detail and advice == IS_AN_IMAGE:
+            return Advice("names_missing", f"{name} ({share}): {advice}")
+        if detail:
+            command = _names_command(case, name, kind, advice)
+            if command.startswith(PACK):
+                text = "where it was recorded, put it into a pack with the names, and read that here"
+                return Advice("names_missing", text, command)
+            why = _why_nameless(case, name, kind, detail, advice)
+            if why.endswith(": --symbols FILE") and command.endswith(" --symbols FILE"):
+                why = why.removesuffix(": --symbols FILE")
+            return Advice("names_missing", f"{name} ({share}): {why}", command)
+    return None
+
+
+def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
+    """Returns what names code that no file holds: a list of it that is here, or the runtime, of which `_functions`
+    tells more where it is known."""
+    maps = sorted(case.trace.report.places("map_of_other_number"))
+    if maps:
+        text = f"{name} ({share}): a process in a container lists its code by its number there"
+        return Advice(
+            "names_missing", text, case.read_with(" ".join(f"--symbols {shlex.quote(path)}" for path in maps))
+        )
+    others = _lists_of_others(case)
+    if others:
+        text = f"{name} ({share}): another user's program wrote its names, which are read where you name the file"
+        given = (f"{'--symbols ' * path.endswith('.map')}{shlex.quote(path)}" for path in others)
+        return Advice("names_missing", text, case.read_with(" ".join(given)))
+    gone = case.issues.get("companion_of_other_run")
+    if gone is not None:
+        text = f"{name} ({share}): {gone.detail}; record again, and put both into a pack before that"
+        return Advice("names_missing", text, f"{PACK}{case.inputs}")
+    issue = case.issues.get("code_unrecorded")
+    if issue is None:
+        return None
+    compiler = _compiler(case)
+    if compiler is not None and not is_asked(case.command, compiler):
+        again = with_names_of(case.command, compiler) if case.command is not None else None
+        text = compiler.otherwise or f"let {compiler.title} write its names with {' '.join(compiler.environment)}"
+        where = f"{name} ({share}), by {compiler.title}"
+        return Advice("names_missing", f"{where}: {text}", again.text if again is not None else "")
+    if functions(case) is not None:
+        return None
+    named = naming_of(case)
+    if named is not None:
+        return Advice("names_missing", f"{name} ({share}): {named.text}", named.command)
+    return Advice("names_missing", f"{name} ({share}): {issue.advice}")
+
+
+def _lists_of_others(case: Case) -> list[str]:
+    """Returns the jitdumps and perf maps that are not read because of their owner."""
+    report = case.trace.report
+    paths = sorted(path for path in report.places("file_refused") if path.endswith((".dump", ".map")))
+    return [path for path in paths if IS_ANOTHERS in report.of_place("file_refused", path.__eq__)[0]]
+
+
+def _why_nameless(case: Case, name: str, kind: str, detail: str, advice: str) -> str:
+    """Returns why a library's functions have no names, or what is known to give them some."""
+    why = detail.partition("): ")[2]
+    if why:
+        return why
+    if kind == "names_partly_missing" and advice == KINDS[kind].advice:
+        return "it is stripped: build it without -s" if _is_own(case, name) else "its symbols do not name them"
+    return advice
+
+
+def _of_its_file(case: Case, name: str) -> str:
+    """Returns what gives a library's file names of which few addresses were asked, "" where that is not known."""
+    path = _path_of(case, name)
+    if case.is_pack or case.is_elsewhere or not os.path.isabs(path):
+        return ""
+    # What reads libraries takes long to import.
+    from traceferry.symbolication.choose import ADDRESSES_OF
+    from traceferry.symbolication.packages import advice_for
+
+    has_debug_file = case.trace.report.of_place("symbols_used", path.__eq__)[0].startswith(f"{name}: {ADDRESSES_OF} ")
+    return "" if has_debug_file else advice_for(path)
+
+
+def _is_own(case: Case, name: str) -> bool:
+    """Whether a file is of the user's, and of no distribution."""
+    system = ("/usr/", "/bin/", "/sbin/", "/opt/")
+    return _category_of(case.trace, name) == NATIVE and not _path_of(case, name).startswith(system)
+
+
+def _path_of(case: Case, name: str) -> str:
+    """Returns the path of a library's file, "" where none was read."""
+    read = case.trace.report.places("symbols_used")
+    return next((path for path in sorted(read) if PurePath(path).name == name), "")
+
+
+def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
+    """Returns what to type for a library: record again with its build id, read on the machine that recorded, or with a
+    file of its symbols."""
+    trace = case.trace
+    names = [trace.strings[row] for row in trace.libs["name"].tolist()]
+    has_build_id = bool(trace.libs["code_id"][names.index(name)] >= 0) if name in names else False
+    if kind == "names_missing" and case.is_elsewhere and not case.is_pack:
+        return f"{PACK}{case.inputs}"
+    is_wanted = kind == "names_missing" and not has_build_id
+    if is_wanted and case.command is not None and not case.command.has("--buildid-mmap"):
+        return case.record_with({"--buildid-mmap": None})
+    if kind == "names_partly_missing":
+        is_general = advice == KINDS[kind].advice
+        has_server = not _is_own(case, name) if is_general else "--debuginfod" in advice
+        # A command that works where DEBUGINFOD_URLS is not set, too.
+        return case.read_with(f"--debuginfod {DEBUGINFOD}" if has_server else "--symbols FILE")
+    # What reads libraries takes long to import: only where one is missing.
+    from traceferry.libraries.recorded_files import IS_AT_ITS_PATH
+
+    return case.read_with("--sysroot /" if advice == IS_AT_ITS_PATH else "--symbols FILE-OR-DIR")
+
+
+def _category_of(trace: Trace, library: str) -> str:
+    """Returns the category of the first frame of a library, "" where it has none."""
+    libs, categories = trace.libs["name"].tolist(), trace.categories["name"].tolist()
+    for lib, category in zip(trace.frames["lib"].tolist(), trace.frames["category"].tolist(), strict=True):
+        if lib >= 0 and category >= 0 and trace.strings[libs[lib]] == library:
+            return trace.strings[categories[category]]
+    return ""
+
+
+def functions(case: Case) -> Finding | None:
+    """Samples of a runtime, and no function of the language that it executes."""
+    found = runtime_and_file(case)
+    if found is None or case.facts.languages:
+        return None
+    runtime, file = found
+    n = sum(n for other, n in case.facts.runtimes.items() if other == file or runtime_of(other) == runtime)
+    n -= _n_compiled(case)
+    share = case.share(n if _compiler(case) is not None else max(n, sum(case.facts.generated.values())))
+    advice = naming_of(case)
+    if share < RUNTIME_FROM or advice is None:
+        return None
+    headline = f"{runtime.language} functions have no names: {percent(share)} of the samples are in {runtime.title}"
+    return Finding("functions_missing", 4, "info", headline, share, (advice,), ("code_unrecorded",))
+
+
+def _n_compiled(case: Case) -> int:
+    """Returns how many samples are in functions of the user's that a compiler of Python made: not in packages that were
+    installed, whose callers count."""
+    compiled = case.facts.compiled.items()
+    return sum(n for name, n in compiled if not _OF_PACKAGE.fullmatch(_path_of(case, name)))
+
+
+def _is_compiled(case: Case) -> bool:
+    """Whether the functions that were sampled are Python's as they were compiled to C. Cut stacks have few of them."""
+    is_whole = case.cut_share < STACKS_FROM and not case.has_no_stacks
+    return case.share(_n_compiled(case)) >= (1 - RUNTIME_FROM if is_whole else NAMES_FROM)
+
+
+def runtime_and_file(case: Case) -> tuple[Runtime, str] | None:
+    """Returns the runtime that was sampled most, or that the command runs, and its file's name."""
+    program = case.command.program if case.command is not None else ()
+    files = [*case.facts.runtimes, *(PurePath(word).name for word in program)]
+    return next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
+
+
+def _compiler(case: Case) -> Compiler | None:
+    """Returns the library that compiled the code which nothing names; None where the runtime did."""
+    return any_compiler(case) if case.share(sum(case.facts.generated.values())) >= NAMES_FROM else None
+
+
+def any_compiler(case: Case) -> Compiler | None:
+    """Returns a library that compiles code, if one was loaded and no runtime that compiles code was sampled more."""
+    found = runtime_and_file(case)
+    if found is not None and found[0].language != "Python":
+        return None
+    return compiler_of(case.trace.strings[row] for row in case.trace.libs["name"].tolist())
+
+
+def naming_of(case: Case) -> Advice | None:
+    """Returns what names the functions of a runtime, None where they have names."""
+    found = runtime_and_file(case)
+    if found is None or case.command is None or case.facts.languages or _is_compiled(case):
+        return None
+    runtime, file = found
+    loaded = [case.trace.strings[row] for row in case.trace.libs["name"].tolist()]
+    named, hindrance = naming(case.command, runtime, file, loaded), runtime.hindered_by(loaded)
+    since = f" ({runtime.program} or newer)" if runtime.program else ""
+    text = f"let {runtime.title} write the names of its functions{since}"
+    text += f", without {hindrance}, which keeps it from compiling them" if hindrance else ""
+    return Advice("functions_missing", text, named.text) if named is not None else None

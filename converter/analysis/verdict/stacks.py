@@ -1,0 +1,129 @@
+"""Stacks that end too early, or that a recording does not have."""
+
+from __future__ import annotations
+
+from traceferry.analysis.verdict.case import JUDGED, MOST_FEW, RUNTIME_FROM, STACKS_FROM, Advice, Case, Finding, percent
+from traceferry.analysis.verdict.names import any_compiler, naming_of, runtime_and_file
+from traceferry.analysis.verdict.runtimes import Runtime, naming, unwinding
+from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
+from traceferry.common.report import KINDS
+from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
+
+DEFAULT_DUMP = 8192
+
+
+def stacks(case: Case) -> Finding | None:
+    """Stacks that end elsewhere than where a thread begins."""
+    facts, share = case.facts, case.cut_share
+    if share < STACKS_FROM or facts.user < MOST_FEW or not case.is_perf or case.has_no_stacks:
+        return None
+    found = _by_ending(case) if facts.endings else _by_frame_pointers(case)
+    what, advice = found
+    headline = f"{percent(share)} of the stacks are cut{what}"
+    return Finding("stacks_cut", 3, "loss", headline, share, advice, JUDGED["stacks"])
+
+
+def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
+    """Stacks of recordings with -g: code without frame pointers ends them."""
+    facts = case.facts
+    if facts.deepest > facts.short + facts.adrift:
+        text = "the kernel ends stacks at 127 frames"
+        return ": they are too deep", (Advice("stacks_cut", text, "sysctl kernel.perf_event_max_stack=1023"),)
+    found, named = runtime_and_file(case), naming_of(case)
+    if 2 * facts.in_language > facts.short:
+        # Copied stacks do not help: code that a runtime compiles has no unwind information.
+        title = found[0].title if found is not None else "the runtime"
+        again = naming(case.command, *found) if found is not None and case.command is not None else None
+        advice = (Advice("stacks_cut", f"let {title} keep frame pointers", again.text),) if again is not None else ()
+        return f": what {title} compiled keeps no frame pointers", advice
+    if found is not None and found[0].call_graph == "fp" and facts.languages and case.command is not None:
+        return _by_runtime(case.command, *found)
+    graph = found[0].call_graph if found is not None and found[0].call_graph != "fp" else DWARF
+    if found is not None and named is not None and case.share(sum(facts.generated.values())) >= RUNTIME_FROM:
+        return f": {found[0].title} was not asked for frame pointers and names", (named,)
+    if named is not None and graph in named.command:
+        return f": record with {CALL_GRAPH} {graph}", (named,)
+    if 2 * facts.in_memory > facts.short + facts.adrift and graph == DWARF:
+        compiler = any_compiler(case)
+        who = f"what {compiler.title} compiled" if compiler is not None else "code that no file holds"
+        return f": {who} keeps no frame pointers", ()
+    text = "code without frame pointers ends them; perf can copy the stacks instead"
+    return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),)
+
+
+def _by_runtime(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
+    """Stacks of a runtime whose compiled functions keep frame pointers, in which copied stacks would end."""
+    again, unwound = naming(command, runtime, file), unwinding(command, runtime)
+    if again is not None:
+        return f": {runtime.title} was not asked for frame pointers", (
+            Advice("stacks_cut", f"let {runtime.title} keep frame pointers", again.text),
+        )
+    text = f"perf can copy the stacks, if {runtime.title} writes how those of its functions are unwound"
+    advice = (Advice("stacks_cut", text, unwound.text),) if unwound is not None else ()
+    return f": {runtime.title}, or what it calls, keeps no frame pointers", advice
+
+
+def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
+    """Stacks that perf copied: too little of them, or code that cannot be unwound."""
+    name = max(case.facts.endings, key=lambda ending: case.facts.endings[ending])
+    if name == TRUNCATED and "lbr_full" in case.issues:
+        text = "the processor records no deeper stacks"
+        advice = Advice("stacks_cut", text, case.record_with({CALL_GRAPH: DWARF}))
+        return f": record with {CALL_GRAPH} {DWARF}", (advice,)
+    if name == TRUNCATED:
+        size = _dump_size(case.command)
+        if size >= DWARF_MOST:
+            return ": they are deeper than perf copies", ()
+        graph = f"dwarf,{min(2 * size, DWARF_MOST)}"
+        text = f"more than {size} bytes of each are needed"
+        return f": record with {CALL_GRAPH} {graph}", (
+            Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),
+        )
+    file = unwound_file(name)
+    where = f" in {file}" if file else ""
+    detail, text = case.trace.report.of_place("unwinding_no_information", lambda place: place.endswith(f" {file}"))
+    compiler = any_compiler(case) if file == OF_NO_FILE else None
+    if compiler is not None:
+        # Runtimes write unwind information, if they are asked for names.
+        return f": what {compiler.title} compiled has no unwind information", ()
+    named, found = naming_of(case) if file == OF_NO_FILE else None, runtime_and_file(case)
+    if named is not None:
+        return where, (named,)
+    if file == OF_NO_FILE and found is not None and case.facts.languages and case.command is not None:
+        return _by_compiled_code(case.command, *found)
+    command = case.read_with("--symbols FILE-OR-DIR") if text == KINDS["unwinding_no_information"].advice else ""
+    return where, (Advice("stacks_cut", text, command),) if detail and text else ()
+
+
+def _by_compiled_code(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
+    """Copied stacks that end in functions of a runtime, which have names."""
+    why = f": what {runtime.title} compiled has no unwind information"
+    again, text = unwinding(command, runtime), f"let {runtime.title} write how its functions are unwound"
+    if again is None:
+        again, text = naming(command, runtime, file), f"let {runtime.title} keep frame pointers in it"
+    if again is not None:
+        return why, (Advice("stacks_cut", text, again.text),)
+    if runtime.call_graph == "fp":
+        text = f"{runtime.title} keeps frame pointers in it"
+        return why, (Advice("stacks_cut", text, command.with_options({"-g": None}).text),)
+    return why, ()
+
+
+def _dump_size(command: Command | None) -> int:
+    graph = command.value(CALL_GRAPH) if command is not None else None
+    size = (graph or "").partition(",")[2]
+    return int(size) if size.isdecimal() else DEFAULT_DUMP
+
+
+def no_stacks(case: Case) -> Finding | None:
+    """A recording without -g tells where time was spent, not from where; of a tracepoint not even that."""
+    if not case.is_perf or not case.facts.samples or not case.has_no_stacks:
+        return None
+    found, named = runtime_and_file(case), naming_of(case)
+    if found is not None and named is not None:
+        return Finding("no_stacks", 4, "info", "the recording has no call stacks", 1.0, (named,))
+    is_whole = found is not None and found[0].call_graph == "fp"
+    options: dict[str, str | None] = {"-g": None} if is_whole else {CALL_GRAPH: DWARF}
+    words = "-g" if is_whole else f"{CALL_GRAPH} {DWARF}"
+    advice = Advice("no_stacks", "stacks tell from where functions are called", case.record_with(options))
+    return Finding("no_stacks", 4, "info", f"the recording has no call stacks: record with {words}", 1.0, (advice,))
