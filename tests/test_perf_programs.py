@@ -114,6 +114,33 @@ def test_a_process_number_that_a_fork_uses_again(steps: Steps) -> None:
     assert report_of(trace).keys() <= {"code_unknown", "names_missing"}
 
 
+@pytest.mark.parametrize(
+    ("comm", "executes", "name"),
+    [
+        ("MainThread", "/opt/bin/node", "node"),
+        ("node-MainThread", "/opt/bin/node", "node"),
+        ("CrBrowserMain", "/usr/lib/chromium/chromium", "chromium"),
+        ("gunicorn", "/usr/bin/python3.11", "gunicorn"),
+        ("MainThread", "/usr/lib/libnode.so.115", "MainThread"),
+        ("MainThread", "//anon", "MainThread"),
+    ],
+)
+def test_a_process_that_ran_already_and_whose_main_thread_has_a_name_of_its_own(
+    comm: str, executes: str, name: str
+) -> None:
+    data = recorded().comm(PID, PID, comm, ts=0).comm(PID, PID + 1, "worker", ts=0)
+    data.mmap2(PID, PID, 0x10000, 0x1000, 0, "/lib/ld-linux-x86-64.so.2", ts=0)
+    data.mmap2(PID, PID, 0x20000, 0x1000, 0, executes, ts=0)
+    data.fork(PID + 5, PID + 5, PID, PID, ts=START).comm(PID + 5, PID + 5, comm, ts=START)
+    for tid in (PID, PID + 1):
+        data.sample(PID, tid, START, A)
+    data.sample(PID + 5, PID + 5, START + 1, A)
+    trace = read(data)
+    assert [process.name for process in trace.processes if process.pid in (PID, PID + 5)] == [name, name]
+    names = [thread.name for process, thread in trace.threads if process.pid == PID]
+    assert names == [comm, "worker"]
+
+
 def test_a_grandchild_of_a_process_whose_number_was_used_before() -> None:
     """Its memory is the later one's."""
     data = recorded().fork(6, 6, PID, PID, START + 10).comm(6, 6, "ls", START + 20, exec=True).exit(6, 6, START + 30)

@@ -530,7 +530,25 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "code of another runtime, beside oneDNN": (
         {"stacks": {f"[code~in~//anon] f@beam.smp {MAIN}": 50, f"f@libtorch_cpu.so {MAIN}": 1},
          "command": "perf record -g -a", "notes": {"code_unrecorded": {"advice": "let it write names"}}},
-        ["names are missing for 98 % of the samples", "  [code in //anon] (98 %): let it write names"],
+        ["names are missing for 98 % of the samples",
+         "  Erlang writes the names of its functions if it is started as erl +JPperf true: "
+         "perf record -g -a -k CLOCK_MONOTONIC"],
+    ),
+    "a runtime that ran already": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5},
+         "command": "perf record -g -p 7", "notes": {"code_unrecorded": {"count": 95}}},
+        ["names are missing for 95 % of the samples",
+         "  Node.js writes the names of its functions if it is started as node --perf-prof "
+         "--interpreted-frames-native-stack: perf record -g -p 7 -k CLOCK_MONOTONIC"],
+    ),
+    "two runtimes among all that runs": (
+        {"stacks": {f"_PyEval@libpython3.11.so {MAIN}": 60, f"[code~in~//anon] v8::Run@node {MAIN}": 40},
+         "command": "perf record -g -a sleep 9", "notes": {"code_unrecorded": {"count": 40}}},
+        ["names are missing for 40 % of the samples",
+         "  [code in //anon] (40 %): Node.js writes the names of its functions if it is started as node --perf-prof "
+         "--interpreted-frames-native-stack: perf record -g -a -k CLOCK_MONOTONIC sleep 9",
+         "  CPython writes the names of its functions if it is started as python3.13 -X perf_jit: "
+         "perf record --call-graph dwarf,65528 -a -k CLOCK_MONOTONIC sleep 9"],
     ),
     "code that oneDNN compiled, which was asked for names": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libdnnl.so.3 {MAIN}": 10},

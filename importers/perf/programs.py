@@ -4,23 +4,29 @@ space of its own. A number is used again once its process or thread has ended.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from pathlib import PurePosixPath
 
 import numpy as np
 
 from traceferry.importers.perf import _programs
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.layout import USER_MODE
-from traceferry.importers.perf.recording import Comm, Exit, Fork, Recording
+from traceferry.importers.perf.mappings import is_anonymous
+from traceferry.importers.perf.recording import Comm, Exit, Fork, Mmap, Recording
 from traceferry.importers.perf.regions import BEGINNING, NEVER
 from traceferry.model import Array, distinct
 
 # The idle task; and in a recording from within a pid namespace, all tasks outside of it.
 OUTSIDE = 0
+# What runtimes call the main threads of their programs: Node, Chromium.
+_MAIN = re.compile(r"(?:[\w-]+-)?[Mm]ain(?: ?[Tt]hread)?|Cr\w+Main")
+_LIBRARY = re.compile(r".*\.so(?:\.[\d.]+)?")
 
 
 @dataclass(eq=False)
@@ -42,22 +48,25 @@ class Life:
 @dataclass(eq=False)
 class Program:
     """number: its place in Programs.all; start, until: as of a life; parent: the program of which this began as a copy,
-    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; lives: of its threads by
-    number, each by time."""
+    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; file: the name of the file that
+    it executes, "" where that is not known; lives: of its threads by number, each by time."""
 
     pid: int
     start: int
     parent: Program | None = None
     exec_name: str | None = None
+    file: str = ""
     until: int = NEVER
     number: int = -1
     lives: dict[int, list[Life]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The name as the exec has it, else as the main thread is called; "" where neither is known."""
+        """The name as the exec has it, else as the main thread is called, or its file where that name says only that it
+        is the main thread; "" where none is known."""
         main = self.lives.get(self.pid)
-        return self.exec_name or (main[-1].name if main else "")
+        name = self.exec_name or (main[-1].name if main else "")
+        return self.file or name if _MAIN.fullmatch(name) else name
 
     def lives_of(self, tid: int) -> Sequence[Life]:
         """Returns the lives of a thread's number, one at least."""
@@ -88,8 +97,11 @@ class Programs:
                 self._latest(pid)
         self.pids = sorted(self._of_pid)
         self.all = [program for pid in self.pids for program in self._of_pid[pid]]
+        files = _files(recording.maps)
         for number, program in enumerate(self.all):
             program.number = number
+            if program.exec_name is None:
+                program.file = files.get(program.pid) or (program.parent.file if program.parent is not None else "")
         self._samples = recording.samples
         self._pids = np.array(self.pids, np.int64)
         self._first = np.cumsum([0, *(len(self._of_pid[pid]) for pid in self.pids)])
@@ -183,3 +195,15 @@ def rows_of_lives(lives: Sequence[Life], ts: Array) -> Iterator[tuple[Life, slic
     the records, rising."""
     edges = [0, *np.searchsorted(ts, [life.start for life in lives[1:]]).tolist(), len(ts)]
     yield from zip(lives, (slice(begin, end) for begin, end in pairwise(edges)), strict=True)
+
+
+def _files(maps: Sequence[Mmap]) -> dict[int, str]:
+    """Returns the name of the file that each process executes: of the first that it has mapped and that is no
+    library."""
+    found: dict[int, str] = {}
+    for mapped in maps:
+        if mapped.is_exec and mapped.pid not in found and mapped.path.startswith("/") and not is_anonymous(mapped):
+            name = PurePosixPath(mapped.path).name
+            if not _LIBRARY.fullmatch(name):
+                found[mapped.pid] = name
+    return found

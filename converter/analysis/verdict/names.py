@@ -25,8 +25,11 @@ from traceferry.analysis.verdict.runtimes import (
     Runtime,
     compiler_of,
     is_asked,
+    is_run_by,
     naming,
     runtime_of,
+    start,
+    with_graph,
     with_names_of,
 )
 from traceferry.common.report import KINDS
@@ -118,9 +121,11 @@ def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
         text = compiler.otherwise or f"let {compiler.title} write its names with {' '.join(compiler.environment)}"
         where = f"{name} ({share}), by {compiler.title}"
         return Advice("names_missing", f"{where}: {text}", again.text if again is not None else "")
-    if functions(case) is not None:
+    files = (file for file in case.facts.generated if file)
+    made = next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
+    if functions(case) is not None and made in (None, runtime_and_file(case)):
         return None
-    named = naming_of(case)
+    named = naming_of(case, made)
     if named is not None:
         return Advice("names_missing", f"{name} ({share}): {named.text}", named.command)
     return Advice("names_missing", f"{name} ({share}): {issue.advice}")
@@ -248,15 +253,23 @@ def any_compiler(case: Case) -> Compiler | None:
     return compiler_of(case.trace.strings[row] for row in case.trace.libs["name"].tolist())
 
 
-def naming_of(case: Case) -> Advice | None:
-    """Returns what names the functions of a runtime, None where they have names."""
-    found = runtime_and_file(case)
+def naming_of(case: Case, found: tuple[Runtime, str] | None = None) -> Advice | None:
+    """Returns what names the functions of a runtime, by default of the one that was sampled most; None where they have
+    names. found: the runtime, and its file's name."""
+    found = found if found is not None else runtime_and_file(case)
     if found is None or case.command is None or case.facts.languages or _is_compiled(case):
         return None
     runtime, file = found
     loaded = [case.trace.strings[row] for row in case.trace.libs["name"].tolist()]
-    named, hindrance = naming(case.command, runtime, file, loaded), runtime.hindered_by(loaded)
+    hindrance = runtime.hindered_by(loaded)
+    without = f", without {hindrance}, which keeps it from compiling them" if hindrance else ""
     since = f" ({runtime.program} or newer)" if runtime.program else ""
-    text = f"let {runtime.title} write the names of its functions{since}"
-    text += f", without {hindrance}, which keeps it from compiling them" if hindrance else ""
-    return Advice("functions_missing", text, named.text) if named is not None else None
+    if is_run_by(case.command, runtime):
+        named = naming(case.command, runtime, file, loaded)
+        text = f"let {runtime.title} write the names of its functions{since}{without}"
+        return Advice("functions_missing", text, named.text) if named is not None else None
+    # It ran already, or something else has started it.
+    words = start(runtime, loaded)
+    text = f"{runtime.title} writes the names of its functions if it is started as {words}{without}"
+    again = with_graph(case.command, runtime).text
+    return Advice("functions_missing", text, again) if words else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import PurePath
@@ -21,7 +22,8 @@ class Runtime(NamedTuple):
     instead_of: options that these replace; asked: a regular expression of what else asks for names; unwinding: options
     with which copied stacks go on through what the runtime compiled, where frame pointers do not suffice; behind: a
     word behind its name that the options stand behind; hindrance: what keeps it from compiling, as people call it, a
-    regular expression of its files, and the variable that lets it."""
+    regular expression of its files, and the variable that lets it; command: what people type to start it, by default
+    its title in small letters."""
 
     title: str
     language: str
@@ -35,6 +37,7 @@ class Runtime(NamedTuple):
     unwinding: tuple[str, ...] = ()
     behind: str = ""
     hindrance: tuple[str, str, str] = ("", "", "")
+    command: str = ""
 
     def hindered_by(self, files: Iterable[str]) -> str:
         """Returns what keeps it from compiling, by the files without folders that were loaded; "" is nothing."""
@@ -46,7 +49,7 @@ class Runtime(NamedTuple):
 RUNTIMES = (
     Runtime(
         "Node.js", "JavaScript", r"node(?:js)?|libnode\.so\S*", ("--perf-prof", "--interpreted-frames-native-stack"),
-        asked="--perf-(basic-)?prof", unwinding=("--perf-prof", "--perf-prof-unwinding-info"),
+        asked="--perf-(basic-)?prof", unwinding=("--perf-prof", "--perf-prof-unwinding-info"), command="node",
     ),
     Runtime(
         "Bun", "JavaScript", r"bun(?:\.exe)?",
@@ -77,12 +80,15 @@ RUNTIMES = (
     Runtime(
         "the JVM", "Java", r"java|libjvm\.so",
         ("-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
-        asked="PreserveFramePointer",
+        asked="PreserveFramePointer", command="java",
     ),
-    Runtime("Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=("+JPperf", "dump")),
+    Runtime(
+        "Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=("+JPperf", "dump"),
+        command="erl",
+    ),
     Runtime(
         ".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",),
-        asked="PerfMapEnabled",
+        asked="PerfMapEnabled", command="dotnet",
     ),
     # What it compiles keeps frame pointers if it is told to; its own code is unwound.
     Runtime(
@@ -168,7 +174,7 @@ def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] 
     words, at = command.program, _place(command, runtime)
     if at is None or not (runtime.options or runtime.environment):
         return None
-    environment = (*runtime.environment, *([runtime.hindrance[-1]] if runtime.hindered_by(loaded) else []))
+    environment = _environment(runtime, loaded)
     is_asked = bool(runtime.asked and re.search(runtime.asked, " ".join(words)))
     if (is_asked or set(runtime.options) <= set(words)) and set(environment) <= set(words):
         return None
@@ -181,8 +187,32 @@ def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] 
     program = [*words[:at], name, *first, *options, *rest[len(first) :]]
     if environment:
         program = ["env", *environment, *(program[1:] if program[0] == "env" else program)]
+    return with_graph(command, runtime).running(program)
+
+
+def is_run_by(command: Command, runtime: Runtime) -> bool:
+    """Whether the command starts the runtime's program itself, and does not record what runs already, or all."""
+    return _place(command, runtime) is not None
+
+
+def start(runtime: Runtime, loaded: Iterable[str] = ()) -> str:
+    """Returns how the runtime is started so that it names its functions, as a shell takes it; "" where nothing names
+    them."""
+    environment = _environment(runtime, loaded)
+    if not (runtime.options or environment):
+        return ""
+    words = [runtime.program or runtime.command or runtime.title.lower(), *([runtime.behind] if runtime.behind else [])]
+    return shlex.join([*(["env", *environment] if environment else []), *words, *runtime.options])
+
+
+def with_graph(command: Command, runtime: Runtime) -> Command:
+    """Returns the command on the clock of what the runtime writes, with stacks that are whole in it."""
     graph = {"-g": None} if runtime.call_graph == "fp" else {CALL_GRAPH: runtime.call_graph}
-    return command.with_options({**CLOCK, **graph}).running(program)
+    return command.with_options({**CLOCK, **graph})
+
+
+def _environment(runtime: Runtime, loaded: Iterable[str]) -> tuple[str, ...]:
+    return (*runtime.environment, *([runtime.hindrance[-1]] if runtime.hindered_by(loaded) else []))
 
 
 def unwinding(command: Command, runtime: Runtime) -> Command | None:

@@ -39,7 +39,9 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
     if found is not None and found[0].call_graph == "fp" and facts.languages and case.command is not None:
         return _by_runtime(case.command, *found)
     graph = found[0].call_graph if found is not None and found[0].call_graph != "fp" else DWARF
-    if found is not None and named is not None and case.share(sum(facts.generated.values())) >= RUNTIME_FROM:
+    # CPython compiles nothing that it is not asked for.
+    is_of_runtime = found is not None and found[0].language != "Python"
+    if found and is_of_runtime and named is not None and case.share(sum(facts.generated.values())) >= RUNTIME_FROM:
         return f": {found[0].title} was not asked for frame pointers and names", (named,)
     if named is not None and graph in named.command:
         return f": record with {CALL_GRAPH} {graph}", (named,)
