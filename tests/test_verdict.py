@@ -541,6 +541,20 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  Node.js writes the names of its functions if it is started as node --perf-prof "
          "--interpreted-frames-native-stack: perf record -g -p 7 -k CLOCK_MONOTONIC"],
     ),
+    "a runtime that ran already, which lists its functions when it is told to": (
+        {"stacks": {"[code~in~//anon]": 93, "g@libjvm.so": 3, f"f@libjvm.so {MAIN}": 4},
+         "command": "perf record -g -p 7", "notes": {"code_unrecorded": {"count": 93}}},
+        ["96 % of the stacks are cut: the JVM was not asked for frame pointers and names",
+         "  while the JVM runs, jcmd 7 Compiler.perfmap (JDK 17 or newer) lists its functions, also for this recording",
+         "  the JVM keeps frame pointers if it is started as java -XX:+PreserveFramePointer "
+         "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit: perf record -g -p 7 -k CLOCK_MONOTONIC"],
+    ),
+    "the same, and its functions are listed": (
+        {"stacks": {"A.f()@#Java": 95, f"f@libjvm.so {MAIN}": 5}, "command": "perf record -g -p 7"},
+        ["95 % of the stacks are cut: what the JVM compiled keeps no frame pointers",
+         "  the JVM keeps frame pointers if it is started as java -XX:+PreserveFramePointer "
+         "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit: perf record -g -p 7 -k CLOCK_MONOTONIC"],
+    ),
     "two runtimes among all that runs": (
         {"stacks": {f"_PyEval@libpython3.11.so {MAIN}": 60, f"[code~in~//anon] v8::Run@node {MAIN}": 40},
          "command": "perf record -g -a sleep 9", "notes": {"code_unrecorded": {"count": 40}}},

@@ -269,7 +269,11 @@ def naming_of(case: Case, found: tuple[Runtime, str] | None = None) -> Advice | 
         text = f"let {runtime.title} write the names of its functions{since}{without}"
         return Advice("functions_missing", text, named.text) if named is not None else None
     # It ran already, or something else has started it.
-    words = start(runtime, loaded)
+    words, again = start(runtime, loaded), with_graph(case.command, runtime).text
+    listing, versions = runtime.listing
+    if listing:
+        listing = listing.replace("PID", case.command.value("-p") or "PID")
+        text = f"while {runtime.title} runs, {listing} ({versions}) lists its functions, also for this recording"
+        return Advice("functions_missing", text)
     text = f"{runtime.title} writes the names of its functions if it is started as {words}{without}"
-    again = with_graph(case.command, runtime).text
     return Advice("functions_missing", text, again) if words else None

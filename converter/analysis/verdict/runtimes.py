@@ -23,7 +23,8 @@ class Runtime(NamedTuple):
     with which copied stacks go on through what the runtime compiled, where frame pointers do not suffice; behind: a
     word behind its name that the options stand behind; hindrance: what keeps it from compiling, as people call it, a
     regular expression of its files, and the variable that lets it; command: what people type to start it, by default
-    its title in small letters."""
+    its title in small letters; listing: a command that lets it name what it has compiled while it runs, PID for its
+    process, and of which versions."""
 
     title: str
     language: str
@@ -38,6 +39,7 @@ class Runtime(NamedTuple):
     behind: str = ""
     hindrance: tuple[str, str, str] = ("", "", "")
     command: str = ""
+    listing: tuple[str, str] = ("", "")
 
     def hindered_by(self, files: Iterable[str]) -> str:
         """Returns what keeps it from compiling, by the files without folders that were loaded; "" is nothing."""
@@ -80,7 +82,7 @@ RUNTIMES = (
     Runtime(
         "the JVM", "Java", r"java|libjvm\.so",
         ("-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
-        asked="PreserveFramePointer", command="java",
+        asked="PreserveFramePointer", command="java", listing=("jcmd PID Compiler.perfmap", "JDK 17 or newer"),
     ),
     Runtime(
         "Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=("+JPperf", "dump"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traceferry.analysis.verdict.case import JUDGED, MOST_FEW, RUNTIME_FROM, STACKS_FROM, Advice, Case, Finding, percent
 from traceferry.analysis.verdict.names import any_compiler, naming_of, runtime_and_file
-from traceferry.analysis.verdict.runtimes import Runtime, naming, unwinding
+from traceferry.analysis.verdict.runtimes import Runtime, is_run_by, naming, start, unwinding, with_graph
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
 from traceferry.common.report import KINDS
 from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
@@ -33,16 +33,21 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
     if 2 * facts.in_language > facts.short:
         # Copied stacks do not help: code that a runtime compiles has no unwind information.
         title = found[0].title if found is not None else "the runtime"
-        again = naming(case.command, *found) if found is not None and case.command is not None else None
-        advice = (Advice("stacks_cut", f"let {title} keep frame pointers", again.text),) if again is not None else ()
-        return f": what {title} compiled keeps no frame pointers", advice
+        return f": what {title} compiled keeps no frame pointers", _with_frame_pointers(case)
     if found is not None and found[0].call_graph == "fp" and facts.languages and case.command is not None:
         return _by_runtime(case.command, *found)
     graph = found[0].call_graph if found is not None and found[0].call_graph != "fp" else DWARF
     # CPython compiles nothing that it is not asked for.
     is_of_runtime = found is not None and found[0].language != "Python"
-    if found and is_of_runtime and named is not None and case.share(sum(facts.generated.values())) >= RUNTIME_FROM:
-        return f": {found[0].title} was not asked for frame pointers and names", (named,)
+    if (
+        found
+        and is_of_runtime
+        and named is not None
+        and case.command
+        and case.share(sum(facts.generated.values())) >= RUNTIME_FROM
+    ):
+        advice = (named,) if is_run_by(case.command, found[0]) else (named, *_with_frame_pointers(case))
+        return f": {found[0].title} was not asked for frame pointers and names", advice
     if named is not None and graph in named.command:
         return f": record with {CALL_GRAPH} {graph}", (named,)
     if 2 * facts.in_memory > facts.short + facts.adrift and graph == DWARF:
@@ -51,6 +56,20 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         return f": {who} keeps no frame pointers", ()
     text = "code without frame pointers ends them; perf can copy the stacks instead"
     return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),)
+
+
+def _with_frame_pointers(case: Case) -> tuple[Advice, ...]:
+    """Returns how the runtime that was sampled most keeps frame pointers in what it compiles."""
+    found, command = runtime_and_file(case), case.command
+    if found is None or command is None:
+        return ()
+    runtime = found[0]
+    if is_run_by(command, runtime):
+        again = naming(command, *found)
+        return (Advice("stacks_cut", f"let {runtime.title} keep frame pointers", again.text),) if again else ()
+    words = start(runtime)
+    text = f"{runtime.title} keeps frame pointers if it is started as {words}"
+    return (Advice("stacks_cut", text, with_graph(command, runtime).text),) if words else ()
 
 
 def _by_runtime(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
