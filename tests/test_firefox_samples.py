@@ -118,7 +118,7 @@ class Recording:
         self.category = {
             name: add("categories", name=name, color=color)
             for name, color in (("JavaScript", "yellow"), ("Native", "blue"), ("Kernel", "red"),
-                                ("Interpreter", "magenta"), ("Idle", "transparent"))
+                                ("Interpreter", "magenta"), ("Idle", "lightblue"))
         }  # fmt: skip
         self.tier = {
             name: add("tiers", name=name, family=family, color=color)
@@ -327,8 +327,8 @@ def test_tiers_are_categories_and_their_varieties_subcategories(recording: Recor
         # Called as another category, but of another colour: its own.
         "empty": ("Kernel", "brown", "Other"),
         "nothing known": ("Other", "grey", "Other"),
-        # The viewer takes "Idle" for the absence of work.
-        "idle loop": ("idle", "transparent", "Other"),
+        # The viewer takes "Idle" for the absence of work, whatever its colour.
+        "idle loop": ("idle", "lightblue", "Other"),
     }
     assert [c["name"] for c in categories].count("Interpreter") == 1
 

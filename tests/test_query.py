@@ -94,6 +94,18 @@ def compare_functions(query: Run, recording: Path) -> None:
     assert {name: got.get(name) for name in wanted} == wanted != {}
 
 
+def test_calls_that_the_recorder_did_not_see_end(query: Run, tmp_path: Path) -> None:
+    """They last until what is around them ends, or the trace."""
+    path = tmp_path / "open.json"
+    common = {"pid": 7, "tid": 7}
+    events = [("B", "loop", 0, {}), ("B", "task", 10, {}), ("X", "run", 20, {"dur": 5}), ("B", "wait", 40, {})]
+    events += [("X", "other", 95, {"dur": 5, "tid": 8})]
+    path.write_text(json.dumps([{"ph": ph, "name": name, "ts": ts} | common | more for ph, name, ts, more in events]))
+    compare_functions(query, path)
+    (row,) = query(path, "SELECT total_ns FROM traceferry_functions WHERE function = 'loop'")
+    assert row == {"total_ns": "100000"}
+
+
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.name)
 def test_functions_are_those_of_info(query: Run, recording: Path) -> None:
     if not recording.exists():
@@ -409,6 +421,6 @@ def test_nothing_is_left_running(found: str, trace: Path) -> None:
 
 
 def test_tracks_of_calls_are_those_of_the_importer() -> None:
-    """In their order: a thread has the calls of the first type that it has."""
+    """In their order: a thread has the calls of the first rank that it has."""
     text = (files("traceferry.trace_processor") / "sql/traceferry/tracks.sql").read_text()
-    assert re.findall(r"WHEN '(\w+)' THEN (\d)", text) == [(kind, str(nth)) for nth, kind in enumerate(CALL_TRACKS)]
+    assert re.findall(r"WHEN '(\w+)' THEN (\d)", text) == [(kind, str(rank)) for kind, rank in CALL_TRACKS.items()]

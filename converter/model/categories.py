@@ -26,6 +26,8 @@ LANGUAGE_COLORS = {
 }
 NATIVE, RUNTIME, SYSTEM, KERNEL, OTHER = "Native", "Runtime", "System library", "Kernel", "Other"
 MACHINE_COLORS = {NATIVE: "blue", RUNTIME: "brown", SYSTEM: "darkgrey", KERNEL: "orange", OTHER: "grey"}
+# Nothing was done; the Firefox Profiler takes a category of this name and colour for that.
+IDLE, IDLE_COLOR = "Idle", "transparent"
 # Code that a runtime generates for itself.
 WRAPPER = "Wrapper"
 GENERATED_COLORS = {"JIT": "purple", "RegExp": "red", WRAPPER: "lightblue"}
@@ -36,8 +38,10 @@ OFF_CPU_COLORS = {
 }  # fmt: skip
 # Categories of what an access to memory has met begin with this.
 MEMORY_LEVEL = "Memory: "
-CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS | OFF_CPU_COLORS
+CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS | OFF_CPU_COLORS | {IDLE: IDLE_COLOR}
 
+# What recorders of V8 say where no function of the program ran.
+OF_V8 = {"(program)": NATIVE, "(garbage collector)": RUNTIME, "(idle)": IDLE}
 # Files that execute programs of other languages, by their names without folders: interpreters, virtual machines, and
 # the libraries that come with them.
 _RUNTIMES = re.compile(

@@ -29,6 +29,7 @@ from traceferry.model import (
     TraceBuilder,
     sums,
 )
+from traceferry.model.categories import IDLE, IDLE_COLOR
 
 GECKO_VERSION = 36
 PROCESSED_VERSION = 70
@@ -375,8 +376,8 @@ class Categories:
         return category, varieties.index(name)
 
     def _entry(self, name: str, color: str) -> int:
-        # The viewer takes a category of this name for the absence of work.
-        key = ("idle" if name == "Idle" else name or "Other", color or "grey")
+        # The viewer takes a category of this name for the absence of work, whatever colour it has.
+        key = ("idle" if name == IDLE and color != IDLE_COLOR else name or "Other", color or "grey")
         if key not in self._index:
             if len(self.list) == MAX_CATEGORIES:
                 self._dropped.add(key)

@@ -10,14 +10,13 @@ from traceferry.common.shown_text import encodable
 from traceferry.files.json_text import JsonText, Range
 from traceferry.importers.cpuprofile._ticks import stacks_in_turn
 from traceferry.model import Array, rows_by_key
-from traceferry.model.categories import NATIVE, OTHER, RUNTIME
+from traceferry.model.categories import OF_V8, RUNTIME
 from traceferry.model.tables import index_of
 from traceferry.native.texts import TextTable, joined
 from traceferry.timeline.stack_profiles import Place, StackProfile
 from traceferry.timeline.stacks import StackTable
 
 ROOT = "(root)"
-CATEGORIES = {"(program)": NATIVE, "(garbage collector)": RUNTIME, "(idle)": OTHER}
 MEMBERS = ("id", "callFrame", "children", "parent", "positionTicks", "hitCount", "selfSize")
 ID, CALL_FRAME, CHILDREN, PARENT, TICKS, HIT_COUNT, SELF_SIZE = range(len(MEMBERS))
 MOST = 1 << 50
@@ -149,7 +148,7 @@ def _place_of(said: dict[str, Any]) -> Place:
     """said: `Runtime.CallFrame`, whose lines and columns count from 0."""
     name, path = (encodable(one) if isinstance(one := said.get(key), str) else "" for key in ("functionName", "url"))
     line, column = (one if isinstance(one := said.get(key), int) else -1 for key in ("lineNumber", "columnNumber"))
-    category = CATEGORIES.get(name, "WebAssembly" if path.startswith("wasm:") else "JavaScript" if path else RUNTIME)
+    category = OF_V8.get(name, "WebAssembly" if path.startswith("wasm:") else "JavaScript" if path else RUNTIME)
     category = RUNTIME if path.startswith("node:") else category
     return Place(name or "(anonymous)", path, line + 1, column + 1, line + 1, column + 1, category)
 

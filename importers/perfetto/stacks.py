@@ -14,7 +14,7 @@ import numpy as np
 from traceferry.common.shown_text import encodable
 from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import Array, TraceBuilder
-from traceferry.model.categories import KERNEL, OTHER, category_of_file
+from traceferry.model.categories import KERNEL, OF_V8, OTHER, category_of_file
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import add_tier
 from traceferry.symbolication.jit_names import Tier
@@ -110,7 +110,9 @@ def _add_frames(trace: TraceBuilder, tables: Tables, tiers: Tiers | None) -> dic
         found[number] = [
             _frame(
                 trace, function, function[:2] in scripts,
-                category=tier.category if tier else category(paths.get(mapping, ""), kinds[nth], function[1]),
+                category=tier.category if tier else category(
+                    paths.get(mapping, ""), kinds[nth], function[1], OF_V8.get(function[0], "")
+                ),
                 inline_depth=depth, **columns_of,
             )
             for depth, function in enumerate(functions[nth])
@@ -158,8 +160,10 @@ def _add_libs(trace: TraceBuilder, tables: Tables) -> tuple[dict[int, int], dict
     return rows, paths
 
 
-def _category(path: str, kind: str, source: str, *, is_ours: bool) -> str:
-    """path: of the mapping; kind: of the frame."""
+def _category(path: str, kind: str, source: str, of_v8: str, *, is_ours: bool) -> str:
+    """path: of the mapping; kind: of the frame; of_v8: the category that its name has, if V8's recorder gave it."""
+    if of_v8 and not path:
+        return of_v8
     if kind == IN_KERNEL or path.startswith(KERNEL_MAPPING):
         return KERNEL
     if kind == IN_JIT and is_ours:

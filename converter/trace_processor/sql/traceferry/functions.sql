@@ -67,22 +67,30 @@ GROUP BY f.function, s.event;
 CREATE PERFETTO TABLE traceferry_summed_calls AS
 SELECT arg_set_id, int_value AS calls FROM args WHERE flat_key = 'debug.summed calls';
 
+-- Slices, with the time until the one around it ends, or the trace, of those whose end was not recorded.
+CREATE PERFETTO VIEW traceferry_ended_slices AS
+SELECT
+  s.*,
+  iif(s.dur >= 0, s.dur, max(iif(p.dur >= 0, p.ts + p.dur, trace_end()) - s.ts, 0)) AS lasts
+FROM slice s
+LEFT JOIN slice p ON p.id = s.parent_id;
+
 -- Calls, with the time of each without what it called; calls: how many it stands for.
 CREATE PERFETTO VIEW traceferry_calls AS
 SELECT
   s.id AS id,
   s.ts AS ts,
-  s.dur AS dur,
-  s.dur - coalesce(c.dur, 0) AS self_dur,
+  s.lasts AS dur,
+  s.lasts - coalesce(c.dur, 0) AS self_dur,
   s.name AS function,
   s.track_id AS track_id,
   s.depth AS depth,
   s.parent_id AS parent_id,
   coalesce(n.calls, 1) AS calls
-FROM slice s
+FROM traceferry_ended_slices s
 JOIN traceferry_call_tracks t ON t.id = s.track_id
 LEFT JOIN (
-  SELECT parent_id, sum(dur) AS dur FROM slice WHERE parent_id IS NOT NULL GROUP BY parent_id
+  SELECT parent_id, sum(lasts) AS dur FROM traceferry_ended_slices WHERE parent_id IS NOT NULL GROUP BY parent_id
 ) c ON c.parent_id = s.id
 LEFT JOIN traceferry_summed_calls n USING (arg_set_id);
 

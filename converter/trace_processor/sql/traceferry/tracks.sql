@@ -1,19 +1,39 @@
--- Tracks of threads whose slices are calls: of each thread those of the first of these types that it has, as they are
--- imported (importers/perfetto/slices.py: CALL_TRACKS).
+-- Tracks of threads whose slices are calls: of each thread those of the first rank that it has, and of these with most
+-- slices, as they are imported (importers/perfetto/slices.py: CALL_TRACKS).
 CREATE PERFETTO VIEW traceferry_call_tracks AS
 WITH
+  typed AS (
+    SELECT
+      id,
+      utid,
+      -- The thread's own track, which its program keeps apart from what the system says of it.
+      iif(
+        type = 'thread_track_event' AND extract_arg(source_arg_set_id, 'is_root_in_scope'),
+        'thread_own_track_event',
+        type
+      ) AS type
+    FROM thread_track
+  ),
   ranked AS (
     SELECT
       id,
       utid,
+      type,
       CASE type
+        WHEN 'thread_own_track_event' THEN 0
         WHEN 'thread_execution' THEN 0
         WHEN 'art_method_tracing' THEN 1
         WHEN 'thread_funcgraph' THEN 2
-      END AS rank
-    FROM thread_track
+      END AS rank,
+      (SELECT count(*) FROM slice WHERE track_id = typed.id) AS n_slices
+    FROM typed
   ),
   compared AS (
-    SELECT id, utid, rank, min(rank) OVER (PARTITION BY utid) AS first_rank FROM ranked
+    SELECT
+      id,
+      utid,
+      row_number() OVER (PARTITION BY utid ORDER BY rank, n_slices DESC, type) AS nth
+    FROM ranked
+    WHERE rank IS NOT NULL
   )
-SELECT id, utid FROM compared WHERE rank = first_rank;
+SELECT id, utid FROM compared WHERE nth = 1;
