@@ -11,7 +11,10 @@ from support import load_checked
 from traceferry.model import CATEGORY_COLORS, category_of_file
 from traceferry.model.categories import (
     GENERATED_COLORS,
+    IDLE,
+    IDLE_COLOR,
     KERNEL,
+    KERNEL_IDLE,
     LANGUAGE_COLORS,
     MACHINE_COLORS,
     NATIVE,
@@ -60,9 +63,21 @@ def test_the_user_s_code_differs_from_the_runtime_s_and_the_system_s() -> None:
     assert len({*machine, *MACHINE_COLORS.values()}) == len(MACHINE_COLORS)
     assert not {*LANGUAGE_COLORS.values()} & {*MACHINE_COLORS.values()}
     assert not {GENERATED_COLORS["JIT"]} & ({*LANGUAGE_COLORS.values()} | {*MACHINE_COLORS.values()})
-    assert len(CATEGORY_COLORS) == len(LANGUAGE_COLORS) + len(MACHINE_COLORS) + len(GENERATED_COLORS) + len(
-        OFF_CPU_COLORS
-    )
+    tables = LANGUAGE_COLORS, MACHINE_COLORS, GENERATED_COLORS, OFF_CPU_COLORS, {IDLE: IDLE_COLOR}
+    assert len(CATEGORY_COLORS) == sum(map(len, tables))
+
+
+@pytest.mark.parametrize(
+    ("name", "is_so"),
+    [
+        ("do_idle", True), ("pv_native_safe_halt", True), ("intel_idle_irq", True), ("acpi_safe_halt", True),
+        ("mwait_idle_with_hints.constprop.0", True), ("cpuidle_enter_state", True), ("psci_cpu_suspend_enter", False),
+        ("arch_cpu_idle", True), ("default_idle_call", True), ("poll_idle", True), ("schedule_idle", False),
+        ("irqentry_exit", False), ("safe_halted", False),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_does_without_work(name: str, is_so: bool) -> None:
+    assert bool(KERNEL_IDLE.fullmatch(name)) == is_so
 
 
 def test_frames_of_a_recording_have_the_category_of_their_file(tmp_path: Path) -> None:

@@ -40,6 +40,13 @@ OFF_CPU_COLORS = {
 MEMORY_LEVEL = "Memory: "
 CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS | OFF_CPU_COLORS | {IDLE: IDLE_COLOR}
 
+# What the kernel executes on a processor without work, down to what halts it (kernel/sched/idle.c, drivers/cpuidle,
+# arch/x86/kernel/process.c, arch/arm64/kernel/idle.c of Linux 6.12).
+KERNEL_IDLE = re.compile(
+    r"cpu_startup_entry|do_idle|cpu_idle(?:_loop)?|cpuidle_(?:enter\w*|idle_call)|call_cpuidle\w*|default_(?:enter_)?idle\w*"
+    r"|arch_cpu_idle|(?:pv_|xen_|hv_)?(?:native_)?safe_halt|acpi_(?:safe_halt|idle_\w+|processor_ffh_cstate_enter)"
+    r"|(?:intel|mwait|poll|haltpoll_enter)_idle\w*(?:\.\w+)*|cpu_do_idle|psci_\w*idle\w*|psci_enter_\w+"
+)
 # What recorders of V8 say where no function of the program ran.
 OF_V8 = {"(program)": NATIVE, "(garbage collector)": RUNTIME, "(idle)": IDLE}
 # Files that execute programs of other languages, by their names without folders: interpreters, virtual machines, and

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.analysis.totals.idle import IdleStacks
 from traceferry.common.titles import title_of
 from traceferry.exporters.counters import shown_counters
 from traceferry.exporters.firefox.markers import graph_color
@@ -27,9 +28,10 @@ from traceferry.model import (
     ThreadData,
     Trace,
     TraceBuilder,
+    distinct,
     sums,
 )
-from traceferry.model.categories import IDLE, IDLE_COLOR
+from traceferry.model.categories import IDLE, IDLE_COLOR, KERNEL, KERNEL_IDLE
 
 GECKO_VERSION = 36
 PROCESSED_VERSION = 70
@@ -50,11 +52,13 @@ COUNTER_LEAD_NS = 1000
 
 @dataclass
 class Activity:
-    """Counts of a thread's rows. cpu_ns: CPU time of all samples, -1 is unknown; in_bytes: the samples weigh bytes;
+    """Counts of a thread's rows. idle: samples in which nothing was done; cpu_ns: CPU time of all samples, -1 is
+    unknown; in_bytes: the samples weigh bytes;
     is_further: they are of another event than the trace's first; markers: rows that become markers, but those of
     `scheduling`; shows_counters: counters of the process are drawn below it."""
 
     samples: int = 0
+    idle: int = 0
     cpu_ns: int = -1
     calls: int = 0
     allocations: int = 0
@@ -65,11 +69,12 @@ class Activity:
     shows_counters: bool = False
 
     @classmethod
-    def of(cls, process: Process, part: Part) -> Activity:
+    def of(cls, process: Process, part: Part, idle: IdleStacks) -> Activity:
         thread, data = part.thread, part.data
         cpu_ns = data.samples["cpu_ns"]
         return cls(
             samples=int(np.count_nonzero(data.samples["stack"] >= 0)),
+            idle=int(np.count_nonzero(idle.of(data.samples["stack"]))),
             cpu_ns=sums.total(cpu_ns[cpu_ns > 0]) if np.any(cpu_ns >= 0) else -1,
             calls=len(data.calls),
             allocations=len(data.allocations),
@@ -105,11 +110,12 @@ def write_threads(
 ) -> list[tuple[Process, Activity]]:
     """Writes all threads, one after the other; returns the process of each one that is written, and its counts."""
     written: list[tuple[Process, Activity]] = []
+    idle = IdleStacks(trace)
     for process, thread in _threads_of(trace):
         data = thread.load(trace)
         progress(thread.n_records // 2)
         for part in _parts(trace, thread, data):
-            written.append((process, Activity.of(process, part)))
+            written.append((process, Activity.of(process, part, idle)))
             write(process, part)
         trace.report.note("table_not_carried", len(data.branches), where=f"{id(thread)}", detail="branches")
         # Peak memory is one thread: this one goes before the next comes.
@@ -205,7 +211,7 @@ def _title(thread: Thread, event: Event) -> str:
 
 def product_of(written: Sequence[tuple[Process, Activity]]) -> str:
     """Returns what the viewer shows as the profile's name. written: of each thread its process, and its counts."""
-    amounts = ((p.name, 0 if a.is_further else a.samples + a.calls + a.allocations) for p, a in written)
+    amounts = ((p.name, 0 if a.is_further else a.samples - a.idle + a.calls + a.allocations) for p, a in written)
     return title_of(amounts) or "traceferry"
 
 
@@ -259,7 +265,8 @@ def _shown_first(trace: Trace, activities: Sequence[Activity]) -> dict[str, list
     numbers = [i for i, a in enumerate(activities) if not a.is_further] or range(len(activities))
     interval = max(trace.sampling.interval_ns, 1) if trace.sampling else 1
     scores = [
-        0 if a.in_bytes or a.is_further else a.cpu_ns if a.cpu_ns >= 0 else a.samples * interval for a in activities
+        0 if a.in_bytes or a.is_further else a.cpu_ns if a.cpu_ns >= 0 else (a.samples - a.idle) * interval
+        for a in activities
     ]
     busiest = max(scores, default=0)
     if not busiest:
@@ -316,6 +323,7 @@ class Categories:
         self.list: list[dict[str, Any]] = []
         self._index: dict[tuple[str, str], int] = {}
         self._dropped: set[tuple[str, str]] = set()
+        self._idle, self._n_funcs = np.zeros(0, np.int64), 0
         self._trace = trace
         self._entry("Other", "grey")
         self.update()
@@ -340,17 +348,34 @@ class Categories:
             self._tier(*(trace.strings[index] for index in row))
             for row in zip(*(tiers[column].tolist() for column in ("name", "family", "color")), strict=True)
         ]
+        self._is_kernel = np.array([*(name == KERNEL for name, _ in named), False], bool)
+        self._find_idle()
         self._of_tier = np.array([*(category for category, _ in of_tier), 0], np.int32)
         self._variety_of_tier = np.array([*(variety for _, variety in of_tier), 0], np.int32)
         trace.report.note("columns_dropped", len(self._dropped), where="categories", detail="categories beyond 256")
 
+    def _find_idle(self) -> None:
+        """Finds what the kernel executes on processors without work, among the functions that are new."""
+        trace, n_known = self._trace, self._n_funcs
+        self._n_funcs = len(trace.funcs)
+        if n_known == self._n_funcs or not self._is_kernel.any():
+            return
+        names = trace.funcs["name"][n_known:]
+        rows = [row for row in distinct(names).tolist() if KERNEL_IDLE.fullmatch(trace.strings[row])]
+        self._idle = np.append(self._idle, n_known + np.flatnonzero(np.isin(names, rows)))
+        if len(self._idle):
+            self._entry(IDLE, IDLE_COLOR)
+
     def of_frames(self, frames: Table) -> tuple[Array, Array]:
-        """(category, subcategory) of each frame: the tier is more specific than the category."""
+        """(category, subcategory) of each frame: the tier is more specific than the category, and what the kernel does
+        without work is none for the viewer."""
         tier, category = frames["tier"], frames["category"]
-        return (
-            np.where(tier >= 0, self._of_tier[tier], self._of_category[category]),
-            np.where(tier >= 0, self._variety_of_tier[tier], self._variety_of_category[category]),
-        )
+        found = np.where(tier >= 0, self._of_tier[tier], self._of_category[category])
+        variety = np.where(tier >= 0, self._variety_of_tier[tier], self._variety_of_category[category])
+        is_idle = self._is_kernel[category] & np.isin(frames["func"], self._idle)
+        if is_idle.any():
+            found, variety = np.where(is_idle, self._entry(IDLE, IDLE_COLOR), found), np.where(is_idle, 0, variety)
+        return found, variety
 
     def tiers(self) -> list[list[int]]:
         """Returns, of each tier, its category and subcategory, and those that most of its frames would have without it:

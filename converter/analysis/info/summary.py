@@ -83,8 +83,12 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
         }
         for process, counts in zip(trace.processes, collected.processes, strict=True)
     ]
+    # The process 0 is that of processors without work.
     amounts = [
-        (process["name"], sum(t["samples"] + t["calls"] + t["allocations"]["count"] for t in process["threads"]))
+        (
+            process["name"],
+            sum(t["samples"] + t["calls"] + t["allocations"]["count"] for t in process["threads"] if process["pid"]),
+        )
         for process in processes
     ]
     summary = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceferry.analysis.totals.own_code import is_idle, is_interrupt
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
-from traceferry.model.categories import KERNEL
+from traceferry.model.categories import IDLE, KERNEL
 
 # What a function is, by its name.
 _IDLE, _IDLE_OF_KERNEL, _INTERRUPT = 1, 2, 4
@@ -30,16 +30,25 @@ class IdleStacks:
 
     def of(self, stacks: Array) -> Array:
         """Returns bool: whether each of these stacks (int32, -1 is none) is, and was not interrupted."""
-        kind, trace = self._kinds(), self._trace
-        found = np.zeros(len(stacks), bool)
-        if not np.any(kind & (_IDLE | _IDLE_OF_KERNEL)):
+        kind = self._kinds()
+        found, rows = np.zeros(len(stacks), bool), np.flatnonzero(stacks >= 0)
+        if not len(rows) or not np.any(kind & (_IDLE | _IDLE_OF_KERNEL)):
             return found
-        names = [trace.strings[name] == KERNEL for name in trace.categories["name"].tolist()]
+        # Each stack once: those of a thread stand together mostly.
+        first = int(stacks[rows].min())
+        is_used = np.zeros(int(stacks[rows].max()) - first + 1, bool)
+        is_used[stacks[rows] - first] = True
+        is_used[is_used] = self._are_idle(first + np.flatnonzero(is_used), kind)
+        found[rows] = is_used[stacks[rows] - first]
+        return found
+
+    def _are_idle(self, stacks: Array, kind: Array) -> Array:
+        trace, found = self._trace, np.zeros(len(stacks), bool)
+        names = [trace.strings[name] in (KERNEL, IDLE) for name in trace.categories["name"].tolist()]
         is_kernel = np.array([*names, False], bool)
         frame, prefix = trace.stacks["frame"], trace.stacks["prefix"]
         func, category = trace.frames["func"], trace.frames["category"]
-        left = np.flatnonzero(stacks >= 0)
-        at = stacks[left]
+        left, at = np.arange(len(stacks)), stacks
         while len(left):
             of_kernel = is_kernel[category[frame[at]]]
             kinds = kind[func[frame[at]]] & np.where(of_kernel, 0xFF, _IDLE).astype(np.uint8)

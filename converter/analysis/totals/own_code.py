@@ -12,6 +12,7 @@ from traceferry.model import Array, Trace
 from traceferry.model.categories import (
     GENERATED_COLORS,
     KERNEL,
+    KERNEL_IDLE,
     NATIVE,
     OFF_CPU_COLORS,
     OTHER,
@@ -19,6 +20,7 @@ from traceferry.model.categories import (
     SYSTEM,
     category_of_file,
 )
+from traceferry.model.categories import IDLE as IDLE_CATEGORY
 from traceferry.symbolication.short_names import short_name
 
 # Whose code a function is. PASSING: of a runtime that executes or calls the function above it, as an interpreter's loop
@@ -203,9 +205,11 @@ def _category_of_library(name: str) -> str:
 def _whose(name: str, kind: str, path: str, category: str) -> int:
     if _NAMELESS.fullmatch(name):
         return NAMELESS
-    if is_idle(name, category == KERNEL):
+    # Of a profile of the viewer's, whose category for what the kernel does without work says so.
+    is_kernel = category == KERNEL or (category == IDLE_CATEGORY and KERNEL_IDLE.fullmatch(name) is not None)
+    if is_idle(name, is_kernel):
         return IDLE
-    if category == KERNEL:
+    if is_kernel:
         return INTERRUPT if is_interrupt(name) else KERNEL_ENTRY if _KERNEL_ENTRY.fullmatch(name) else OF_KERNEL
     if category == "Wrapper":
         return OUTSIDE if _TELLING_WRAPPER.fullmatch(name) else PASSING

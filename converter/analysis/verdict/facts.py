@@ -13,7 +13,7 @@ from traceferry.analysis.totals.idle import IdleStacks
 from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.model import Array, Trace, sums
-from traceferry.model.categories import KERNEL, LANGUAGE_COLORS, RUNTIME
+from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, RUNTIME
 from traceferry.native.distinct import distinct_with_places
 from traceferry.unwinding.endings import is_ending
 
@@ -183,7 +183,7 @@ class _Stacks:
 
     @cached_property
     def _is_kernel_frame(self) -> Array:
-        return self._categories_called({KERNEL})
+        return self._categories_called({KERNEL, IDLE})
 
     @cached_property
     def _is_language_frame(self) -> Array:
