@@ -323,7 +323,7 @@ class Categories:
         self.list: list[dict[str, Any]] = []
         self._index: dict[tuple[str, str], int] = {}
         self._dropped: set[tuple[str, str]] = set()
-        self._idle, self._n_funcs = np.zeros(0, np.int64), 0
+        self._idle, self._n_frames = np.zeros(0, np.int64), 0
         self._trace = trace
         self._entry("Other", "grey")
         self.update()
@@ -355,15 +355,14 @@ class Categories:
         trace.report.note("columns_dropped", len(self._dropped), where="categories", detail="categories beyond 256")
 
     def _find_idle(self) -> None:
-        """Finds what the kernel executes on processors without work, among the functions that are new."""
-        trace, n_known = self._trace, self._n_funcs
-        self._n_funcs = len(trace.funcs)
-        if n_known == self._n_funcs or not self._is_kernel.any():
-            return
-        names = trace.funcs["name"][n_known:]
-        rows = [row for row in distinct(names).tolist() if KERNEL_IDLE.fullmatch(trace.strings[row])]
-        self._idle = np.append(self._idle, n_known + np.flatnonzero(np.isin(names, rows)))
-        if len(self._idle):
+        """Finds what the kernel executes on processors without work, among the frames that are new."""
+        trace, n_known = self._trace, self._n_frames
+        self._n_frames = len(trace.frames)
+        func, category = (trace.frames[name][n_known:] for name in ("func", "category"))
+        of_kernel = distinct(func[self._is_kernel[category]])
+        idle = [one for one in of_kernel.tolist() if KERNEL_IDLE.fullmatch(trace.func_name(one))]
+        if idle:
+            self._idle = np.append(self._idle, idle)
             self._entry(IDLE, IDLE_COLOR)
 
     def of_frames(self, frames: Table) -> tuple[Array, Array]:

@@ -3,16 +3,33 @@ recorded, and of recorders that sample also while a program waits, as V8's."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 
-from traceferry.analysis.totals.own_code import is_idle, is_interrupt
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.categories import IDLE, KERNEL
 
+# Functions that stand for having nothing to do: of V8's recorders, and of the kernel.
+_NAMES, _NAMES_OF_KERNEL = {"(idle)"}, {"cpu_startup_entry", "do_idle", "cpu_idle_loop", "cpu_idle"}
+# Functions of the kernel that took the processor without having been called.
+_INTERRUPTS = re.compile(
+    r"asm_sysvec_\w+|asm_common_interrupt|asm_(?:exc_)?nmi\w*|apic_timer_interrupt|common_interrupt|ret_from_intr"
+    r"|el[01][ht]?_(?:64_|32_)?irq\w*|call_on_irq_stack|__irq_(?:usr|svc)"
+)
 # What a function is, by its name.
 _IDLE, _IDLE_OF_KERNEL, _INTERRUPT = 1, 2, 4
+
+
+def is_idle(name: str, is_kernel: bool) -> bool:
+    """Whether a function stands for having nothing to do."""
+    return name in _NAMES or (is_kernel and name in _NAMES_OF_KERNEL)
+
+
+def is_interrupt(name: str) -> bool:
+    """Whether a function of the kernel took the processor without having been called."""
+    return _INTERRUPTS.fullmatch(name) is not None
 
 
 class IdleStacks:
@@ -26,19 +43,20 @@ class IdleStacks:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self._n_funcs = 0
+        self._has_idle = False
         self._kind = np.zeros(0, np.uint8)
 
     def of(self, stacks: Array) -> Array:
         """Returns bool: whether each of these stacks (int32, -1 is none) is, and was not interrupted."""
-        kind = self._kinds()
         found, rows = np.zeros(len(stacks), bool), np.flatnonzero(stacks >= 0)
-        if not len(rows) or not np.any(kind & (_IDLE | _IDLE_OF_KERNEL)):
+        if not len(rows) or not self._find():
             return found
         # Each stack once: those of a thread stand together mostly.
         first = int(stacks[rows].min())
         is_used = np.zeros(int(stacks[rows].max()) - first + 1, bool)
         is_used[stacks[rows] - first] = True
-        is_used[is_used] = self._are_idle(first + np.flatnonzero(is_used), kind)
+        is_used[is_used] = self._are_idle(first + np.flatnonzero(is_used), self._kinds())
         found[rows] = is_used[stacks[rows] - first]
         return found
 
@@ -56,6 +74,14 @@ class IdleStacks:
             goes_on = (kinds == 0) & (prefix[at] >= 0)
             left, at = left[goes_on], prefix[at[goes_on]]
         return found
+
+    def _find(self) -> bool:
+        """Whether there are functions that may be idle: most recordings have none."""
+        trace, n = self._trace, self._n_funcs
+        self._n_funcs = len(trace.funcs)
+        names = trace.funcs["name"][n:].tolist() if not self._has_idle else []
+        self._has_idle = self._has_idle or any(is_idle(trace.strings[name], is_kernel=True) for name in names)
+        return self._has_idle
 
     def _kinds(self) -> Array:
         """uint8, of each function."""

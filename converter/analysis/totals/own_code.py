@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+from traceferry.analysis.totals.idle import is_idle, is_interrupt
 from traceferry.model import Array, Trace
 from traceferry.model.categories import (
     GENERATED_COLORS,
@@ -75,13 +76,8 @@ _KERNEL_ENTRY = re.compile(
     r"entry_SYS\w+|entry_INT80\w*|do_syscall_\w+|do_int80\w*|do_fast_syscall_32|x64_sys_call|ia32_sys_call"
     r"|el0t_(?:64|32)_sync\w*|el0_svc\w*|do_el0_svc\w*|invoke_syscall\w*|ret_fast_syscall"
 )
-_INTERRUPT = re.compile(
-    r"asm_sysvec_\w+|asm_common_interrupt|asm_(?:exc_)?nmi\w*|apic_timer_interrupt|common_interrupt|ret_from_intr"
-    r"|el[01][ht]?_(?:64_|32_)?irq\w*|call_on_irq_stack|__irq_(?:usr|svc)"
-)
 # As recorders of V8 say where its own collector ran.
 _OF_RUNTIME = "(garbage collector)"
-_IDLE, _KERNEL_IDLE = "(idle)", {"cpu_startup_entry", "do_idle", "cpu_idle_loop", "cpu_idle"}
 # Where standard libraries of scripts and of compiled languages lie: Node's, Deno's and Bun's; CPython's frozen and
 # standard modules; Ruby's, PHP's and Julia's; the headers and sources of C++, Rust, Go, Nim, D, Ada, Crystal, Zig and
 # Mojo; headers that packages of the system install, and of CPython, Ruby and mypyc in code that is compiled against
@@ -166,16 +162,6 @@ def whose_code(trace: Trace, rows: Array) -> Array:
         ],
         np.int8,
     )  # fmt: skip
-
-
-def is_idle(name: str, is_kernel: bool) -> bool:
-    """Whether a function stands for having nothing to do."""
-    return name == _IDLE or (is_kernel and name in _KERNEL_IDLE)
-
-
-def is_interrupt(name: str) -> bool:
-    """Whether a function of the kernel took the processor without having been called."""
-    return _INTERRUPT.fullmatch(name) is not None
 
 
 def _where_it_ran(trace: Trace, rows: Array, categories: list[str]) -> list[str]:

@@ -26,9 +26,8 @@ _STARTS = re.compile(
 _LOADER = re.compile(r"ld-\S+\.so\S*|\[vdso\d*\]")
 UNKNOWN, KERNEL_GROUP = "[unknown]", "[kernel]"
 # Python's functions as Cython (Compiler/Naming.py), mypyc (common.py) and Nuitka name them in C.
-_COMPILED_PYTHON = re.compile(
-    r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop)_.+|CPy(?:Def|Py)_.+|\w*\$\$\$function__\d.*"
-)
+_OF_CYTHON = re.compile(r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop)_.+")
+_OF_MYPYC, _OF_NUITKA = ("CPyDef_", "CPyPy_"), "$$$function__"
 SHORT = 2
 # kernel.perf_event_max_stack, by default.
 DEEPEST = 127
@@ -202,7 +201,7 @@ class _Stacks:
     def _compiled(self) -> dict[str, int]:
         trace = self._trace
         names = [trace.strings[name] for name in trace.funcs["name"].tolist()]
-        is_so = np.array([_COMPILED_PYTHON.fullmatch(name) is not None for name in names], bool)
+        is_so = np.array([_is_compiled_python(name) for name in names], bool)
         if not is_so.any():
             return {}
         lib = self._nearest(np.where(is_so[trace.frames["func"]], trace.frames["lib"], -1)[self._frame])
@@ -236,6 +235,14 @@ class _Stacks:
         if not is_so.any():
             return np.zeros(self._n, bool)
         return np.asarray(self._upwards(is_so[trace.frames["func"][self._frame]]) > 0)
+
+
+def _is_compiled_python(name: str) -> bool:
+    return (
+        (name.startswith("__pyx_") and _OF_CYTHON.fullmatch(name) is not None)
+        or name.startswith(_OF_MYPYC)
+        or _OF_NUITKA in name
+    )
 
 
 def _memory(name: str) -> str:
