@@ -555,6 +555,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  the JVM keeps frame pointers if it is started as java -XX:+PreserveFramePointer "
          "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit: perf record -g -p 7 -k CLOCK_MONOTONIC"],
     ),
+    "names of what is a small part of all, and most of what is not idle": (
+        {"stacks": {"do_idle@[kernel.kallsyms]#Kernel": 900, f"libz.so+0x12@libz.so {MAIN}": 60, f"f@app {MAIN}": 40},
+         "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
+        ["names are missing for 60 % of the samples that are not idle",
+         "  libz.so (60 %): the file was not found: traceferry x.data --symbols FILE-OR-DIR"],
+    ),
     "two runtimes among all that runs": (
         {"stacks": {f"_PyEval@libpython3.11.so {MAIN}": 60, f"[code~in~//anon] v8::Run@node {MAIN}": 40},
          "command": "perf record -g -a sleep 9", "notes": {"code_unrecorded": {"count": 40}}},

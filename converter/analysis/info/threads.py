@@ -102,7 +102,9 @@ def _name(process: Json, thread: Json, has_others: bool) -> str:
             *(f"{n:,} {what}" for what, n in ordered[:SHOWN_HELD]),
             f"{rest:,} of {len(held) - SHOWN_HELD} other kinds",
         ]
-    return f"{thread['name']} {thread['tid']}{of}" + (f": {', '.join(held)}" if held else "")
+    # Threads without a name are called after their number.
+    number = "" if thread["name"] == f"thread {thread['tid']}" else f" {thread['tid']}"
+    return f"{thread['name']}{number}{of}" + (f": {', '.join(held)}" if held else "")
 
 
 def _amount(thread: Json, key: str) -> int:

@@ -82,7 +82,14 @@ class Case(NamedTuple):
         )
 
     def share(self, n_samples: int) -> float:
-        return n_samples / self.facts.samples if self.facts.samples else 0.0
+        """Returns the part of the samples in which something was done."""
+        busy = self.facts.samples - self.facts.idle
+        return n_samples / busy if busy else 0.0
+
+    @property
+    def the_samples(self) -> str:
+        """The words for that of which shares are parts."""
+        return "the samples that are not idle" if self.facts.idle else "the samples"
 
     def record_with(self, options: Mapping[str, str | None]) -> str:
         """Returns the recording's own command with these options, or how one with them begins."""

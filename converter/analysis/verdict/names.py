@@ -58,7 +58,7 @@ def names(case: Case) -> Finding | None:
         for name, n in groups.items()
         if case.share(n) >= LIBRARY_FROM and (found := _advice_for(case, name, percent(case.share(n)))) is not None
     ]
-    headline = f"names are missing for {percent(share)} of the samples{elsewhere}"
+    headline = f"names are missing for {percent(share)} of {case.the_samples}{elsewhere}"
     refused = case.trace.report.places("file_refused")
     are_told = all(any(shlex.quote(path) in one.command for one in advice) for path in refused)
     covers = (*JUDGED["names"], "file_refused") if are_told else JUDGED["names"]
@@ -216,7 +216,8 @@ def functions(case: Case) -> Finding | None:
     advice = naming_of(case)
     if share < RUNTIME_FROM or advice is None:
         return None
-    headline = f"{runtime.language} functions have no names: {percent(share)} of the samples are in {runtime.title}"
+    what = f"{percent(share)} of {case.the_samples} are in {runtime.title}"
+    headline = f"{runtime.language} functions have no names: {what}"
     return Finding("functions_missing", 4, "info", headline, share, (advice,), ("code_unrecorded",))
 
 
