@@ -395,6 +395,40 @@ def test_a_thread_whose_program_keeps_its_track_apart(n_of_system: int, tmp_path
     compare(path)
 
 
+@pytest.mark.parametrize("profilers", [(9,), (9, 10)])
+def test_what_v8_s_profiler_has_sampled_is_of_the_main_thread(profilers: tuple[int, ...], tmp_path: Path) -> None:
+    """Of several profilers, as of workers, the trace does not tell whom each has sampled."""
+    names = {7: "CrRendererMain"} | dict.fromkeys(profilers, "v8:ProfEvntProc")
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "thread_name", "pid": 7, "tid": tid, "ts": 0, "args": {"name": name}}
+        for tid, name in names.items()
+    ]
+    calls = [("(root)", "", 1), ("f", "a.js", 2), ("(idle)", "", 3)]
+    nodes = [
+        {"id": n, "callFrame": {"functionName": name, "url": url, "scriptId": n}} | ({"parent": 1} if n > 1 else {})
+        for name, url, n in calls
+    ]
+    for tid in profilers:
+        common = {"ph": "P", "id": hex(tid), "pid": 7, "cat": "disabled-by-default-v8.cpu_profiler"}
+        events.append(common | {"name": "Profile", "tid": 7, "ts": 5, "args": {"data": {"startTime": 5}}})
+        data = {"cpuProfile": {"nodes": nodes, "samples": [2, 3, 2]}, "timeDeltas": [10, 20, 20]}
+        events.append(common | {"name": "ProfileChunk", "tid": tid, "ts": 90, "args": {"data": data}})
+    events.append({"ph": "X", "name": "RunTask", "pid": 7, "tid": 7, "ts": 1, "dur": 80})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    trace = load_checked(path)
+    n_samples = {thread.tid: len(thread.load(trace).samples) for _, thread in trace.threads}
+    kinds = {issue.kind for issue in trace.report}
+    if len(profilers) == 1:
+        assert n_samples == {7: 3, 9: 0}
+        assert "samples_of_profiler" in kinds
+        (costs,) = summarize(trace)["costs"]
+        assert [(cost["amount"], cost["is_idle"]) for cost in costs["largest"]] == [(2, False), (1, True)]
+    else:
+        assert n_samples == {7: 0, 9: 3, 10: 3}
+        assert "samples_of_profiler" not in kinds
+
+
 def test_waits_come_back(tmp_path: Path) -> None:
     """With their stacks; a clock stays the first event, though more samples are of time off the processors."""
     recorded = Recorded()

@@ -261,6 +261,8 @@ KINDS: dict[str, Kind] = {
     "engine_too_old": Kind("loss", "this version of trace_processor lacks tables", "use a newer trace_processor_shell"),
     "engine_refused": Kind("error", "trace_processor could not answer all, in the words given here"),
     "tables_left_out": Kind("info", "tables of the trace have no place here", "traceferry query answers from them"),
+    "samples_of_profiler": Kind("info",
+        "samples that V8's profiler thread reported are shown at the main thread of its process"),
     "slices_cut": Kind("info", "slices that end after the one that they are in end with it"),
     "values_not_finite": Kind("info", "values of counters that are no numbers were left out"),
     "bad_rows": Kind("error", "values that cannot be used, or rows that refer to nothing, were left out",

@@ -67,6 +67,8 @@ OF_TRACE = "trace_attribute."
 # What our traces say of JIT tiers, which have no place in a trace.
 OWN_TIERS = "tiers"
 MOST_DIGITS = 18
+# The thread that says what V8's profiler has sampled of another one.
+V8_PROFILER = "v8:ProfEvntProc"
 # A recorder that knows threads but no process, since there is one; how its file begins tells the number.
 ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", re.compile(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
 MOST_NUMBER = (1 << 31) - 1
@@ -93,6 +95,7 @@ class _Mapping:
         self.processes: dict[int, Process] = {}
         self.members: dict[int, Thread] = {}
         self.main: dict[int, int] = {}
+        self.profilers: dict[int, list[int]] = {}
         # Threads of which the trace says nothing but, perhaps, what they did.
         self.unsaid: list[tuple[Process, int]] = []
         # What belongs to no thread, by (process, number).
@@ -163,6 +166,8 @@ class _Mapping:
             thread = Thread(number, shown, is_first, *self._span(start, end), self.loaders[utid])
             process.threads.append(thread)
             self.members[utid] = thread
+            if name == V8_PROFILER:
+                self.profilers.setdefault(upid, []).append(utid)
             if upid in self.processes and (is_main == 1 or upid not in self.main):
                 self.main[upid] = utid
             if not name and start < 0 and end < 0:
@@ -245,6 +250,7 @@ class _Mapping:
         upid = answer["upid"].numbers(-1)
         if not len(utid):
             return
+        utid = self._profiled(utid)
         owner = np.where(utid >= 0, utid, [self.main.get(number, NOBODY) for number in upid.tolist()])
         owner = np.where(np.isin(owner, list(self.members)), owner, NOBODY)
         weight = np.nan_to_num(answer["weight"].reals(), nan=1.0)
@@ -304,6 +310,18 @@ class _Mapping:
         ts, stack, size = (samples[name][has_stack] for name in ("ts", "stack", "weight"))
         class_name = trace.funcs["name"][trace.frames["func"][trace.stacks["frame"][stack]]]
         return Table(ALLOCATIONS, {"ts": ts, "size": size, "class_name": class_name, "stack": stack})
+
+    def _profiled(self, utid: Array) -> Array:
+        """Returns the threads (int64) of samples, those of V8's profiler being of the main thread that it samples: of a
+        process with one. What several have sampled, as of workers, is not known."""
+        for upid, (profiler, *others) in self.profilers.items():
+            main = self.main.get(upid, NOBODY)
+            if not others and main in self.members and self.members[main].is_main:
+                is_profiler = utid == profiler
+                n = int(np.count_nonzero(is_profiler))
+                self.trace.report.note("samples_of_profiler", n, where=f"{upid}", detail=self.members[main].name)
+                utid = np.where(is_profiler, main, utid)
+        return utid
 
     def _events(self, session: Array, ids: list[int], sources: list[str], units: list[str]) -> dict[int, int]:
         """Returns the event of each session; clocks come first, then what has most samples, time off the processors
