@@ -100,6 +100,7 @@ from traceferry.symbolication.short_names import short_names
         (Called("(idle)"), IDLE_TIME),
         (Called("do_idle", "Kernel"), IDLE_TIME),
         (Called("do_idle"), OWN),
+        (Called("poll", "Idle", lib="libc.so.6"), IDLE_TIME),
         (Called("handle", "JavaScript", "/srv/app.js"), OWN),
         (Called("Module._load", "JavaScript", "node:internal/modules/cjs/loader"), OUTSIDE),
         (Called("StringPrototypeSplit", "JavaScript", kind="builtin"), OUTSIDE),
@@ -331,6 +332,7 @@ WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
     # Where nothing was done: behind the others, and not for what interrupts it.
     ([IDLE] * 2 + [(PROGRAM_IDLE,), (MAIN,)], ["25.0% main app.js:7 itself", "75.0% idle"]),
     ([(*IDLE, TICK, FUTEX), IDLE], ["50.0% outside of your code: most in the kernel (50.0%)", "50.0% idle"]),
+    ([(MAIN, Called("poll", "Idle", lib="libc.so.6"))] * 3 + [(MAIN,)], ["25.0% main app.js:7 itself", "75.0% idle"]),
     ([IDLE] * 99 + [(MAIN,)] * 2, ["1.98% main app.js:7 itself", "98.0% idle"]),
     # Where a thread waits, and where its processor was taken.
     ([(MAIN, SORT, SYSCALL, FUTEX, BLOCKED)], ["100.0% main app.js:7: most in qsort_r (100.0%)"]),

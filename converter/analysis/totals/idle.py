@@ -61,12 +61,14 @@ class IdleStacks:
         return found
 
     def _are_idle(self, stacks: Array, kind: Array) -> Array:
-        trace, found = self._trace, np.zeros(len(stacks), bool)
-        names = [trace.strings[name] in (KERNEL, IDLE) for name in trace.categories["name"].tolist()]
-        is_kernel = np.array([*names, False], bool)
+        trace, names = self._trace, self._categories()
+        is_kernel = np.array([*(name in (KERNEL, IDLE) for name in names), False], bool)
         frame, prefix = trace.stacks["frame"], trace.stacks["prefix"]
         func, category = trace.frames["func"], trace.frames["category"]
-        left, at = np.arange(len(stacks)), stacks
+        # Of the viewer's profiles, where the innermost function has the category.
+        found = np.array([*(name == IDLE for name in names), False], bool)[category[frame[stacks]]]
+        left = np.flatnonzero(~found)
+        at = stacks[left]
         while len(left):
             of_kernel = is_kernel[category[frame[at]]]
             kinds = kind[func[frame[at]]] & np.where(of_kernel, 0xFF, _IDLE).astype(np.uint8)
@@ -76,12 +78,15 @@ class IdleStacks:
         return found
 
     def _find(self) -> bool:
-        """Whether there are functions that may be idle: most recordings have none."""
+        """Whether there are functions or categories that may be idle: most recordings have none."""
         trace, n = self._trace, self._n_funcs
         self._n_funcs = len(trace.funcs)
         names = trace.funcs["name"][n:].tolist() if not self._has_idle else []
         self._has_idle = self._has_idle or any(is_idle(trace.strings[name], is_kernel=True) for name in names)
-        return self._has_idle
+        return self._has_idle or IDLE in self._categories()
+
+    def _categories(self) -> list[str]:
+        return [self._trace.strings[name] for name in self._trace.categories["name"].tolist()]
 
     def _kinds(self) -> Array:
         """uint8, of each function."""

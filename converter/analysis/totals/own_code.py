@@ -13,7 +13,6 @@ from traceferry.model import Array, Trace
 from traceferry.model.categories import (
     GENERATED_COLORS,
     KERNEL,
-    KERNEL_IDLE,
     NATIVE,
     OFF_CPU_COLORS,
     OTHER,
@@ -191,11 +190,9 @@ def _category_of_library(name: str) -> str:
 def _whose(name: str, kind: str, path: str, category: str) -> int:
     if _NAMELESS.fullmatch(name):
         return NAMELESS
-    # Of a profile of the viewer's, whose category for what the kernel does without work says so.
-    is_kernel = category == KERNEL or (category == IDLE_CATEGORY and KERNEL_IDLE.fullmatch(name) is not None)
-    if is_idle(name, is_kernel):
+    if category == IDLE_CATEGORY or is_idle(name, category == KERNEL):
         return IDLE
-    if is_kernel:
+    if category == KERNEL:
         return INTERRUPT if is_interrupt(name) else KERNEL_ENTRY if _KERNEL_ENTRY.fullmatch(name) else OF_KERNEL
     if category == "Wrapper":
         return OUTSIDE if _TELLING_WRAPPER.fullmatch(name) else PASSING

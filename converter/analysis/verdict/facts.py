@@ -35,8 +35,8 @@ DEEPEST = 127
 
 @dataclass(frozen=True)
 class Facts:
-    """Numbers of samples. nameless: those whose innermost function has no name, by what holds it (a library's name,
-    KERNEL_GROUP, UNKNOWN, "[code in MEMORY]"); generated: those in or below code that no file holds and nothing names,
+    """Numbers of samples, of which all but `samples` and `idle` are without those where nothing was done. nameless: those
+    whose innermost function has no name, by what holds it (a library's name, KERNEL_GROUP, UNKNOWN, "[code in MEMORY]"); generated: those in or below code that no file holds and nothing names,
     by the runtime that runs them ("" is none); user: those with a frame outside of the kernel, and of these flat: those
     with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end at an
     unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
@@ -79,7 +79,10 @@ class _Stacks:
         prefix = trace.stacks["prefix"][:n].astype(np.int64)
         self._prefix = np.append(np.where(prefix < 0, n, prefix), n)
         self._frame = trace.stacks["frame"][:n]
-        self._used = np.flatnonzero(of_stack > 0)
+        used = np.flatnonzero(of_stack > 0)
+        is_idle = IdleStacks(trace).of(used)
+        self._idle = sums.total(of_stack[used[is_idle]])
+        self._used = used[~is_idle]
 
     def facts(self) -> Facts:
         used, n = self._used, self._n
@@ -101,7 +104,7 @@ class _Stacks:
         is_adrift = are(lambda name: name == UNKNOWN)
         cut = is_user & ~begins & ~ends
         return Facts(
-            samples=self._sum(used),
+            samples=self._sum(used) + self._idle,
             nameless=self._nameless(),
             generated=self._generated(),
             user=self._sum(used[is_user]),
@@ -115,7 +118,7 @@ class _Stacks:
             runtimes=self._by_library(self._runtime, self._used[self._runtime[self._used] >= 0]),
             languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
             compiled=self._compiled(),
-            idle=self._sum(used[IdleStacks(self._trace).of(used)]),
+            idle=self._idle,
         )
 
     def _sum(self, rows: Array) -> int:
