@@ -35,16 +35,16 @@ DEEPEST = 127
 
 @dataclass(frozen=True)
 class Facts:
-    """Numbers of samples, of which all but `samples` and `idle` are without those where nothing was done. nameless: those
-    whose innermost function has no name, by what holds it (a library's name, KERNEL_GROUP, UNKNOWN, "[code in MEMORY]"); generated: those in or below code that no file holds and nothing names,
-    by the runtime that runs them ("" is none); user: those with a frame outside of the kernel, and of these flat: those
-    with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end at an
-    unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
-    in_memory: those short or adrift with a frame of code that no file holds and nothing names;
-    deepest: those that end where the kernel stops; endings: those under a frame that tells why the
-    stack is cut, by its name; runtimes: those with a frame of a runtime, by its file's name; languages: those with a
-    frame of a language that a runtime executes; compiled: those with a function of Python's that was compiled to C, by
-    the library of the innermost one; idle: those where nothing was done."""
+    """Numbers of samples, of which all but `samples` and `idle` are without those where nothing was done. nameless:
+    those whose innermost function has no name, by what holds it (a library's name, KERNEL_GROUP, UNKNOWN, "[code in
+    MEMORY]"); generated: those in or below code that no file holds and nothing names, by the runtime that runs them (""
+    is none); user: those with a frame outside of the kernel, and of these flat: those with one; short: those that end
+    after one or two, elsewhere than where a thread begins; adrift: those that end at an unknown address; in_language:
+    those short ones that end in a function of a language that a runtime compiled; in_memory: those short or adrift with
+    a frame of code that no file holds and nothing names; deepest: those that end where the kernel stops; endings: those
+    under a frame that tells why the stack is cut, by its name; runtimes: those with a frame of a runtime, by its file's
+    name; languages: those with a frame of a language that a runtime executes; compiled: those with a function of
+    Python's that was compiled to C, by the library of the innermost one; idle: those where nothing was done."""
 
     samples: int
     nameless: dict[str, int]
