@@ -648,6 +648,24 @@ def test_two_data_sets_are_compared(data_set: Path, tmp_path: Path) -> None:
     assert len(found["base"]) == len(programs)
 
 
+def test_samples_in_which_nothing_was_done_are_counted_apart(tmp_path: Path) -> None:
+    sides = []
+    for side, n_idle in (("base", 900), ("new", 300)):
+        (tmp_path / side).mkdir()
+        for nth in range(2):
+            text = f"main;(idle) {n_idle}\nmain;parse {100 + nth}\n"
+            (tmp_path / side / f"{nth}.folded").write_text(text)
+        done = run("aggregate", tmp_path / side / "*.folded", "-o", tmp_path / f"{side}.data", "--quiet")
+        assert done.returncode == 0, done.stderr
+        rows = parquet.read_table(tmp_path / f"{side}.data" / "recordings").to_pylist()
+        assert sorted((row["samples"], row["idle_samples"]) for row in rows) == [(100, n_idle), (101, n_idle)]
+        names = {row["function"] for row in parquet.read_table(tmp_path / f"{side}.data" / "functions").to_pylist()}
+        assert names == {"main", "parse"}
+        sides.append(tmp_path / f"{side}.data")
+    found = json.loads(run("compare", *sides, "--json", "--quiet").stdout)
+    assert [note.partition(": ")[0] for note in found["notes"]] == ["samples in which nothing was done are left out"]
+
+
 ASKED = "import duckdb, json, sys; json.dump(duckdb.sql(sys.stdin.read()).fetchall(), sys.stdout, default=str)"
 
 

@@ -38,7 +38,10 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
     name = encodable(f"{url} {of.name}".strip())
     tree = _tree(of.totals.tree) if with_trees else Tree()
     in_kernel = frozenset(frame[:4] for frame in of.totals.tree.frames if frame[4:5] == (KERNEL,))
-    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost, in_kernel, _events(of))
+    n_idle = sum(row["idle_samples"] for row in of.recordings)
+    idle = n_idle / (samples + n_idle) if n_idle else 0.0
+    events = _events(of)
+    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost, in_kernel, events, idle=idle)
 
 
 def _main(row: Mapping[str, Any]) -> Event:

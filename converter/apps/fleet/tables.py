@@ -55,8 +55,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     "colors": {"of": TEXT, "name": TEXT, "family": TEXT, "color": TEXT, "recordings": COUNT},
     "recordings": {
         "recording": TEXT, "size": COUNT, "hash": TEXT, "time_ns": COUNT, "seconds": "float64", "format": TEXT,
-        "producer": TEXT, "event": TEXT, "unit": TEXT, "interval_ns": COUNT, "samples": COUNT, "sample_weight": COUNT,
-        "events": TEXT, "losses": TEXT, "status": TEXT, "reason": TEXT,
+        "producer": TEXT, "event": TEXT, "unit": TEXT, "interval_ns": COUNT, "samples": COUNT, "idle_samples": COUNT,
+        "sample_weight": COUNT, "events": TEXT, "losses": TEXT, "status": TEXT, "reason": TEXT,
     },
 }  # fmt: skip
 RECORDINGS = "recordings"

@@ -20,6 +20,7 @@ import orjson
 from traceferry import registry
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details
+from traceferry.analysis.totals.idle import Busy
 from traceferry.analysis.totals.portable import Totals, portable
 from traceferry.analysis.totals.rows import Rows
 from traceferry.analysis.totals.trees import Trees
@@ -97,11 +98,13 @@ class Aggregation:
 
     def of(self, recording: Recording, labels: Sequence[str]) -> Result:
         with opened(recording, labels, self.reading) as (loaded, row):
-            trace = loaded.opened()
+            busy = Busy(loaded)
+            trace = busy.trace.opened()
             details, trees = Details(trace), Trees(trace, n_buckets=1)
             collected = collect(trace, trees, details=details)
             collected.trees = None
-            row |= facts_of(trace, collected.n_samples, details) | {"events": _events_of(collected)}
+            row |= facts_of(trace, collected.n_samples, details)
+            row |= {"events": _events_of(collected), "idle_samples": busy.n_idle}
             functions = Rows(Totals().functions.columns)
             totals = replace(portable(collected), functions=functions, tree=forest_of(trace, trees))
             return Result(row, totals)
@@ -214,6 +217,7 @@ def facts_of(trace: Trace, n_samples: int = 0, details: Details | None = None) -
         "unit": "" if sampling is None else sampling.unit,
         "interval_ns": 0 if sampling is None else sampling.interval_ns,
         "samples": n_samples,
+        "idle_samples": 0,
         "sample_weight": 0 if details is None else details.sample_weight,
         "losses": orjson.dumps(losses, option=orjson.OPT_SORT_KEYS).decode(),
     }
