@@ -213,8 +213,12 @@ def test_what_was_written_before_is_no_recording(tree: Path) -> None:
     mine = [("web/c1/a.xray",), ("web/c1/b.xray",), ("web/c2/a.xray",), ("web/part-00000.parquet",)]
     assert found(tree, "web") == found(tree, "web/**") == mine
     assert found(tree, "web/*.html") == [("web/b.html",)]
-    with pytest.raises(UsageError, match="no recording has such a name"):
+    with pytest.raises(UsageError, match=r"no recording has such a name$"):
         found(tree, "stats")
+    (tree / "profiles").mkdir()
+    (tree / "profiles/a.json.gz").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"no recording has such a name; a\.json\.gz may be .*/profiles/\*\.json\.gz'"):
+        found(tree, "profiles")
 
 
 def test_a_name_with_the_characters_of_patterns(tree: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -91,7 +92,7 @@ def find(patterns: Sequence[str], manifest: str | None = None) -> Found:
         with storage.asked(pattern):
             of_pattern = list(_matches(pattern, listings))
         if not of_pattern:
-            raise UsageError(f"{pattern}: no recording has such a name")
+            raise UsageError(f"{pattern}: no recording has such a name{_left_out(pattern)}")
         matches += of_pattern
     if manifest is not None:
         with storage.asked(manifest):
@@ -145,6 +146,18 @@ def _inside(path: str) -> str:
 
 
 # ---------------------------------------------------------------- patterns
+
+
+def _left_out(folder: str) -> str:
+    """Returns how the files of a folder are named that are not taken because this program writes such, "" without
+    any."""
+    names = sorted(os.listdir(folder)) if storage.is_local(folder) and os.path.isdir(folder) else []
+    for name in names:
+        suffix = max((suffix for suffix in CONVERTED if name.endswith(suffix)), key=len, default="")
+        if suffix:
+            pattern = shlex.quote(f"{folder.rstrip('/')}/*{suffix}")
+            return f"; {name} may be what convert wrote: name such files by their suffix, {pattern}"
+    return ""
 
 
 def _is_there(pattern: str) -> bool:
