@@ -85,6 +85,16 @@ def test_csv_is_what_the_csv_module_reads(tmp_path_factory: pytest.TempPathFacto
     assert got == [[f"c{i}" for i in range(n)], *wanted]
 
 
+@examples(100)
+@given(st.integers(1, 3).flatmap(lambda n: batches_of(n)))
+def test_an_answer_has_the_rows_of_all_batches(batches: list[Any]) -> None:
+    n = len(batches[0][0]) if batches else 1
+    blobs = [[(*row, b"x%d" % nth) for nth, row in enumerate(batch)] for batch in batches]
+    answer = rows_of([f"c{i}" for i in range(n + 1)], *blobs).answer()
+    found = zip(*(column.values() for column in answer.columns), strict=True)
+    assert list(map(repr, found)) == [repr(row) for batch in blobs for row in batch]
+
+
 def test_null_and_no_text_are_two_things_in_csv(query: Run, trace: Path, tmp_path: Path) -> None:
     query(trace, "SELECT NULL AS a, '' AS b UNION ALL SELECT 'x', NULL", "-o", tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text() == 'a,b\n,""\nx,\n'
@@ -306,19 +316,19 @@ def test_a_pipe_that_is_closed(found: str, trace: Path) -> None:
 
 
 @examples(100)
-@given(st.lists(st.integers(LEAST, MOST)), st.integers(0, 10))
-def test_integers_in_front_of_damage_are_read(values: list[int], cut: int) -> None:
-    packed = b"".join(map(varint, values))
-    assert _cells.integers(packed).tolist() == values
-    n_whole = len(values)
-    left = len(packed[: max(len(packed) - cut, 0)])
-    while n_whole and sum(len(varint(value)) for value in values[:n_whole]) > left:
-        n_whole -= 1
-    assert _cells.integers(packed[:left]).tolist() == values[:n_whole]
+@given(st.lists(st.integers(LEAST, MOST)), st.integers(1, 10))
+def test_integers_of_a_packed_field(values: list[int], cut: int) -> None:
+    packed, n = b"".join(map(varint, values)), len(values)
+    assert _cells.integers(packed, n).tolist() == values
+    damaged = [(packed, n + 1), (packed + b"\0", n), (packed[:-cut], n)]
+    for data, wanted in damaged if packed else damaged[:2]:
+        with pytest.raises(ValueError, match="number"):
+            _cells.integers(data, wanted)
 
 
-def test_a_number_without_end_ends_the_integers() -> None:
-    assert _cells.integers(b"\x05" + b"\xff" * 20 + b"\x01").tolist() == [5]
+def test_an_integer_without_end() -> None:
+    with pytest.raises(ValueError, match="does not end"):
+        _cells.integers(b"\x05" + b"\xff" * 20 + b"\x01", 2)
 
 
 def test_integers_in_parquet_are_stored_as_differences(tmp_path: Path) -> None:

@@ -5,27 +5,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.importers.perfetto._slices import end_within, nested
+from traceferry.importers.perfetto._slices import nested, placed
 
-INTS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 4), st.integers(0, 50)), max_size=40)
+FIRST, LAST = 5, 40
+# track, depth, time, duration
+INTS = st.lists(
+    st.tuples(st.integers(-1, 3), st.integers(0, 4), st.integers(0, 50), st.integers(-1, 30)), max_size=40
+)
 
 
 def column(values: list[int]) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-@given(INTS)
-def test_a_slice_ends_with_the_one_that_it_is_in(rows: list[tuple[int, int, int]]) -> None:
-    end = [row[2] for row in rows]
+@given(INTS, st.integers(-20, 20))
+def test_a_slice_is_within_the_trace_and_the_one_that_it_is_in(
+    rows: list[tuple[int, int, int, int]], offset: int
+) -> None:
+    begin = [min(max(ts + offset, FIRST), LAST) for *_, ts, _ in rows]
+    end = [LAST if row[3] < 0 else min(ts + row[3], LAST) for ts, row in zip(begin, rows, strict=True)]
     n_moved = 0
-    for nth, (track, depth, _) in enumerate(rows):
+    for nth, (track, depth, *_) in enumerate(rows):
         # Of the rows in front, back to the last one on the track that is less deep.
         outer = next((i for i in reversed(range(nth)) if rows[i][0] == track and rows[i][1] < depth), None)
         if track >= 0 and outer is not None and end[nth] > end[outer]:
             end[nth], n_moved = end[outer], n_moved + 1
-    given_end = column([row[2] for row in rows])
-    assert end_within(*(column([row[i] for row in rows]) for i in (0, 1)), given_end) == n_moved
-    assert given_end.tolist() == end
+    track, depth, ts, dur = (column([row[i] for row in rows]) for i in range(4))
+    begins, ends, found = placed(ts, dur, track, depth, offset, FIRST, LAST)
+    assert found == n_moved
+    assert begins.tolist() == begin
+    assert ends.tolist() == [max(ts, one) for ts, one in zip(begin, end, strict=True)]
 
 
 @given(st.data())
@@ -72,4 +81,4 @@ def test_columns_of_different_lengths() -> None:
     with pytest.raises(ValueError, match="different lengths"):
         nested(column([1]), column([]))
     with pytest.raises(ValueError, match="different lengths"):
-        end_within(column([1]), column([]), column([1]))
+        placed(*(column([1]),) * 3, column([]), 0, FIRST, LAST)

@@ -37,6 +37,20 @@ def test_texts_are_numbered_once(first: list[bytes], second: list[bytes]) -> Non
 
 
 @given(TEXTS)
+def test_texts_that_end_with_a_zero_are_numbered_once(texts: list[bytes]) -> None:
+    texts = [text.replace(b"\0", b"0") for text in texts]
+    table = TextTable(b"".join(text + b"\0" for text in texts))
+    numbers = {text: nth for nth, text in enumerate(dict.fromkeys(texts))}
+    assert table.intern_terminated(len(texts)).tolist() == [numbers[text] for text in texts]
+
+
+@pytest.mark.parametrize(("data", "n"), [(b"a\0b", 2), (b"a\0b\0", 1), (b"a\0", 2), (b"", 1), (b"a", 0)])
+def test_texts_that_end_with_a_zero_are_as_many_as_expected(data: bytes, n: int) -> None:
+    with pytest.raises(ValueError, match="number of texts"):
+        TextTable(data).intern_terminated(n)
+
+
+@given(TEXTS)
 def test_texts_put_together(texts: list[bytes]) -> None:
     data, begins, ends = places(texts)
     assert joined(data, begins, ends, b"[,]").tobytes() == b"[" + b",".join(texts) + b"]"

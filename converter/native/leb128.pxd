@@ -34,13 +34,22 @@ cdef inline (uint64_t, int64_t) leb(const uint8_t[::1] d, int64_t p, int64_t end
 cdef inline (uint64_t, int64_t) short_leb(const uint8_t[::1] d, int64_t p, int64_t end, bint signed) noexcept nogil:
     """Returns what `leb` returns, faster; there are eight bytes from p on."""
     cdef uint64_t w = load8(d, p)
+    cdef uint64_t last, sign
+    cdef int64_t n
     if not w & 0x80:
-        w = w & 0x7F
+        w &= 0x7F
         return (w ^ 0x40) - 0x40 if signed else w, p + 1
-    if not w & 0x8000:
-        w = w & 0x7F | (w >> 1) & 0x3F80
-        return (w ^ 0x2000) - 0x2000 if signed else w, p + 2
-    if not w & 0x800000:
-        w = w & 0x7F | (w >> 1) & 0x3F80 | (w >> 2) & 0x1FC000
-        return (w ^ 0x100000) - 0x100000 if signed else w, p + 3
-    return leb(d, p, end, signed)
+    # The highest bit of the last byte.
+    last = ~w & <uint64_t> 0x8080808080808080
+    last &= 0 - last
+    if not last:
+        return leb(d, p, end, signed)
+    # A bit of each byte up to it, added up in the highest byte.
+    n = ((last - 1) & <uint64_t> 0x0101010101010101) * <uint64_t> 0x0101010101010101 >> 56
+    w &= (last - 1) & <uint64_t> 0x7F7F7F7F7F7F7F7F
+    # 7 bits of each byte become 14 of each two, 28 of each four, 56.
+    w = w & <uint64_t> 0x007F007F007F007F | (w & <uint64_t> 0x7F007F007F007F00) >> 1
+    w = w & <uint64_t> 0x00003FFF00003FFF | (w & <uint64_t> 0x3FFF00003FFF0000) >> 2
+    w = w & 0x0FFFFFFF | (w & <uint64_t> 0x0FFFFFFF00000000) >> 4
+    sign = <uint64_t> 1 << (7 * n - 1)
+    return (w ^ sign) - sign if signed else w, p + n

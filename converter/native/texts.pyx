@@ -1,7 +1,7 @@
 """Texts within bytes: each once, and put together."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 
 import numpy as np
 
@@ -16,15 +16,16 @@ cdef enum:
 
 cdef inline uint64_t hash_of(const uint8_t[::1] d, int64_t at, int64_t end) noexcept nogil:
     cdef uint64_t h = <uint64_t> (end - at)
+    cdef uint64_t rest = 0
     while at + 8 <= end:
         h = (h ^ load8(d, at)) * <uint64_t> GOLDEN
         h ^= h >> 32
         at += 8
     while at < end:
-        h = (h ^ d[at]) * <uint64_t> GOLDEN
-        h ^= h >> 32
+        rest = rest << 8 | d[at]
         at += 1
-    return h
+    h = (h ^ rest) * <uint64_t> GOLDEN
+    return h ^ (h >> 32)
 
 
 cdef class TextTable:
@@ -68,6 +69,30 @@ cdef class TextTable:
                     i += 1
             if i < n:
                 self.grow()
+        return found
+
+    def intern_terminated(self, Py_ssize_t n):
+        """Returns the numbers of the n texts that the data consists of, int32: each ends with a zero."""
+        cdef Py_ssize_t size = self.data.shape[0]
+        cdef Py_ssize_t i = 0
+        cdef int64_t begin = 0
+        cdef const uint8_t* zero = NULL
+        found = np.empty(n, np.int32)
+        cdef int32_t[::1] numbers = found
+        while i < n:
+            with nogil:
+                while i < n and self.n_texts < self.begins.shape[0]:
+                    zero = <const uint8_t*> memchr(&self.data[begin], 0, size - begin) if begin < size else NULL
+                    if zero == NULL:
+                        break
+                    numbers[i] = self.number(begin, zero - &self.data[0])
+                    i, begin = i + 1, zero - &self.data[0] + 1
+            if i < n and self.n_texts < self.begins.shape[0]:
+                break
+            if i < n:
+                self.grow()
+        if i < n or begin != size:
+            raise ValueError("another number of texts")
         return found
 
     cdef int32_t number(self, int64_t begin, int64_t end) noexcept nogil:

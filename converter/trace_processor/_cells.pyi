@@ -1,9 +1,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def integers(packed: bytes) -> NDArray[np.int64]: ...
+def integers(packed: bytes, n: int) -> NDArray[np.int64]: ...
 def counts(kinds: NDArray[np.uint8], n_columns: int) -> NDArray[np.int64]: ...
-def by_column(
-    kinds: NDArray[np.uint8], n_columns: int, integers: NDArray[np.int64], floats: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
+def fill_columns(
+    kinds: NDArray[np.uint8],
+    integers: NDArray[np.int64],
+    floats: NDArray[np.int64],
+    out_kinds: NDArray[np.uint8],
+    out_values: NDArray[np.int64],
+    first_row: int,
+    n_texts: int,
+    n_blobs: int,
+) -> None: ...
 def texts(data: NDArray[np.uint8]) -> tuple[NDArray[np.int32], bytes]: ...

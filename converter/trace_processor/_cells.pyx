@@ -17,26 +17,24 @@ cdef enum:
     LOADED = 8  # bytes, by short_leb
 
 
-def integers(const uint8_t[::1] packed):
-    """Returns the varints of a packed field, int64; those in front of the first that is damaged."""
+def integers(const uint8_t[::1] packed, Py_ssize_t n):
+    """Returns the n varints of a packed field, int64. Raises ValueError where its bytes are not so many."""
     cdef int64_t end = packed.shape[0]
     cdef int64_t at = 0
-    cdef Py_ssize_t n = 0
-    cdef Py_ssize_t i
-    for i in range(end):
-        n += packed[i] < 0x80
+    cdef Py_ssize_t i = 0
+    if n > end:
+        raise ValueError("fewer numbers")
     found = np.empty(n, np.int64)
     cdef int64_t[::1] numbers = found
     cdef uint64_t value
     with nogil:
-        for i in range(n):
+        while i < n and at >= 0:
             value, at = short_leb(packed, at, end, False) if end - at >= LOADED else leb(packed, at, end, False)
-            if at < 0:
-                break
             numbers[i] = <int64_t> value
-        else:
-            i = n
-    return found[:i]
+            i += 1
+    if at != end:
+        raise ValueError("another number of numbers, or one that does not end")
+    return found
 
 
 def counts(const uint8_t[::1] kinds, Py_ssize_t n_columns):
@@ -56,25 +54,27 @@ def counts(const uint8_t[::1] kinds, Py_ssize_t n_columns):
     return found
 
 
-def by_column(
-    const uint8_t[::1] kinds, Py_ssize_t n_columns, const int64_t[::1] integers, const int64_t[::1] floats
+def fill_columns(
+    const uint8_t[::1] kinds, const int64_t[::1] integers, const int64_t[::1] floats, uint8_t[:, ::1] out_kinds,
+    int64_t[:, ::1] out_values, Py_ssize_t first_row, int64_t n_texts, int64_t n_blobs
 ):
-    """Returns the kinds of the cells, uint8, and their values, int64, a row for each column: an integer, a float's
-    bits, which of the texts or blobs it is; 0 for NULL, and for what has no value. kinds: of whole rows."""
-    cdef Py_ssize_t n_rows = kinds.shape[0] // n_columns
-    kinds_array, values_array = np.empty((n_columns, n_rows), np.uint8), np.empty((n_columns, n_rows), np.int64)
-    cdef uint8_t[:, ::1] of = kinds_array
-    cdef int64_t[:, ::1] values = values_array
+    """Fills in the kinds of the cells and their values, a row for each column, from the element first_row on: an
+    integer, a float's bits, which of the texts or blobs it is; 0 for NULL, and for what has no value. kinds: of whole
+    rows; n_texts, n_blobs: how many there are before these."""
+    cdef Py_ssize_t n_columns = out_kinds.shape[0]
+    cdef Py_ssize_t n_rows = kinds.shape[0] // n_columns if n_columns else 0
     cdef Py_ssize_t row, column
     cdef Py_ssize_t cell = 0
     cdef Py_ssize_t n_integers = 0
     cdef Py_ssize_t n_floats = 0
-    cdef int64_t n_texts = 0
-    cdef int64_t n_blobs = 0
     cdef uint8_t kind
     cdef int64_t value
+    if out_values.shape[0] != n_columns or out_values.shape[1] != out_kinds.shape[1]:
+        raise ValueError("columns of different lengths")
+    if not 0 <= first_row <= out_kinds.shape[1] - n_rows:
+        raise ValueError("more rows than the columns have")
     with nogil:
-        for row in range(n_rows):
+        for row in range(first_row, first_row + n_rows):
             for column in range(n_columns):
                 kind = kinds[cell]
                 cell += 1
@@ -91,9 +91,8 @@ def by_column(
                 elif kind == BLOB:
                     value = n_blobs
                     n_blobs += 1
-                of[column, row] = kind
-                values[column, row] = value
-    return kinds_array, values_array
+                out_kinds[column, row] = kind
+                out_values[column, row] = value
 
 
 def texts(const uint8_t[::1] data):

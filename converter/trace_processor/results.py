@@ -93,7 +93,7 @@ class Answer:
 
     def __getitem__(self, name: str) -> Column:
         """Returns the column of this name, an empty one where there is none."""
-        found = [column for column in self.columns if column.name == name] or columns_of([name], [])
+        found = [column for column in self.columns if column.name == name] or columns_of([name], [], 0)
         return found[0]
 
     def __len__(self) -> int:
@@ -127,42 +127,50 @@ class Batch:
     def by_column(self) -> tuple[Array, Array]:
         """Returns the types, uint8, and the values, int64, of the cells, a row for each column: an integer, a float's
         bits, which of the texts or blobs it is."""
-        return _cells.by_column(self.kinds, self.n_columns, self.integers, self.floats.view(np.int64))
+        shape = self.n_columns, len(self)
+        kinds, values = np.empty(shape, np.uint8), np.empty(shape, np.int64)
+        self.fill(kinds, values, 0, 0, 0)
+        return kinds, values
+
+    def fill(self, kinds: Array, values: Array, first_row: int, n_texts: int, n_blobs: int) -> None:
+        """Writes them into longer columns. n_texts, n_blobs: of the rows in front of these."""
+        floats = self.floats.view(np.int64)
+        _cells.fill_columns(self.kinds, self.integers, floats, kinds, values, first_row, n_texts, n_blobs)
 
 
-def columns_of(names: Sequence[str], batches: Iterable[Batch]) -> list[Column]:
-    """Returns the rows of an answer's batches by columns, which get these names."""
-    parts: list[list[tuple[Any, ...]]] = [[] for _ in names]
-    texts, n_texts = [np.zeros(0, np.uint8)], 0
+def columns_of(names: Sequence[str], batches: Iterable[Batch], n_rows: int) -> list[Column]:
+    """Returns the rows of an answer's batches, of which there are so many, by columns, which get these names."""
+    shape = len(names), n_rows
+    kinds, values = np.empty(shape, np.uint8), np.empty(shape, np.int64)
+    counts, texts, blobs = np.zeros((len(names), BLOB + 1), np.int64), list[Array](), list[bytes]()
+    at = n_texts = 0
     for batch in batches:
-        for part, n_of, kinds, values in zip(parts, batch.counts, *batch.by_column(), strict=True):
-            whole, real, text, blob = (
-                values if n_of[kind] == len(values) else values[kinds == kind] if n_of[kind] else values[:0]
-                for kind in (INTEGER, FLOAT, STRING, BLOB)
-            )
-            blobs = [batch.blobs[i] for i in blob.tolist()]
-            part.append((kinds, whole, real.view(np.float64), (text + n_texts).astype(np.int32), blobs))
+        batch.fill(kinds, values, at, n_texts, len(blobs))
+        at, n_texts = at + len(batch), n_texts + int(batch.counts[:, STRING].sum())
+        counts += batch.counts[:, : BLOB + 1]
         texts.append(batch.text)
-        n_texts += int(batch.counts[:, STRING].sum())
-    number, known = _distinct(np.concatenate(texts))
-    return [_column(name, part, number, known) for name, part in zip(names, parts, strict=True)]
+        blobs += batch.blobs
+    number, known = _distinct(np.concatenate([np.zeros(0, np.uint8), *texts]), n_texts)
+    return [_column(*facts, number, known, blobs) for facts in zip(names, kinds, values, counts, strict=True)]
 
 
-def _column(name: str, parts: Sequence[tuple[Any, ...]], number: Array, known: Sequence[str]) -> Column:
-    """parts: of each batch, types, integers, floats, which of the answer's texts, blobs; number: of each text."""
-    kinds, whole, real, text = (
-        np.concatenate([np.zeros(0, dtype), *(part[nth] for part in parts)])
-        for nth, dtype in enumerate((np.uint8, np.int64, np.float64, np.int32))
+def _column(
+    name: str, kinds: Array, values: Array, counts: Array, number: Array, known: Sequence[str], blobs: Sequence[bytes]
+) -> Column:
+    """kinds, values: as of a batch; counts: how many cells of each type there are; number: of each of the answer's
+    texts; known, blobs: of the answer."""
+    whole, real, text, blob = (
+        values if counts[kind] == len(values) else values[kinds == kind] if counts[kind] else values[:0]
+        for kind in (INTEGER, FLOAT, STRING, BLOB)
     )
-    return Column(name, kinds, whole, real, number[text], known, [blob for *_, blobs in parts for blob in blobs])
+    numbers = number if len(text) == len(number) else number[text]
+    return Column(name, kinds, whole, real.view(np.float64), numbers, known, [blobs[i] for i in blob.tolist()])
 
 
-def _distinct(text: Array) -> tuple[Array, list[str]]:
-    """Returns the number of each text, int32, and the texts that there are. text: UTF-8 with a zero behind each."""
-    end = np.flatnonzero(text == 0)
-    begin = np.concatenate(([0], end + 1))[:-1]
+def _distinct(text: Array, n: int) -> tuple[Array, list[str]]:
+    """Returns the number of each of n texts, int32, and the texts that there are. text: UTF-8, a zero behind each."""
     table = TextTable(text)
-    number = table.intern(begin, end)
+    number = table.intern_terminated(n)
     return number, [text[a:b].tobytes().decode() for a, b in zip(table.begin.tolist(), table.end.tolist(), strict=True)]
 
 
@@ -172,16 +180,19 @@ def batch_of(n_columns: int, message: Any) -> Batch:
     kinds = np.frombuffer(b"".join(message.cells), np.uint8)
     if not n_columns or len(kinds) % n_columns:
         raise FormatError(f"an answer of {n_columns} columns has {len(kinds)} cells")
-    integers, reals = _cells.integers(b"".join(message.varint_cells)), b"".join(message.float64_cells)
+    reals, texts, blobs = b"".join(message.float64_cells), _utf8(message.string_cells), list(message.blob_cells)
     floats = np.frombuffer(reals, "<f8", count=len(reals) // FLOAT_BYTES)
-    text, blobs = _utf8(message.string_cells), list(message.blob_cells)
-    held = [len(integers), len(floats), text.count(b"\0"), len(blobs)]
+    text = np.frombuffer(texts, np.uint8)
     counts = _cells.counts(kinds, n_columns)
-    n_nulls, *counted = counts.sum(axis=0)[NULL : BLOB + 1].tolist()
-    is_sound = n_nulls + sum(counted) == len(kinds) and (not text or text.endswith(b"\0"))
-    if not is_sound or counted != held:
+    n_nulls, n_integers, *counted = counts.sum(axis=0)[NULL : BLOB + 1].tolist()
+    is_sound = n_nulls + n_integers + sum(counted) == len(kinds) and texts[-1:] in (b"", b"\0")
+    try:
+        integers = _cells.integers(b"".join(message.varint_cells), n_integers)
+    except ValueError:
+        is_sound = False
+    if not is_sound or counted != [len(floats), len(text) - np.count_nonzero(text), len(blobs)]:
         raise FormatError("an answer has other values than its cells say")
-    return Batch(n_columns, kinds, integers, floats, np.frombuffer(text, np.uint8), blobs, counts)
+    return Batch(n_columns, kinds, integers, floats, text, blobs, counts)
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
@@ -250,4 +261,4 @@ class Rows:
 
     def answer(self) -> Answer:
         """Returns all of them by columns, in memory."""
-        return Answer(tuple(columns_of(self.names, self.batches())))
+        return Answer(tuple(columns_of(self.names, self.batches(), self.n_rows)))

@@ -69,24 +69,19 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
-        if error is not None:  # it may be busy with what nobody waits for any more
-            self._child.kill()
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
-        """Ends the engine."""
+        """Ends the engine, which has nothing to keep: by itself it would give back all memory piece by piece."""
         if self._timer is not None:
             self._timer.cancel()
+        self._child.kill()
         for pipe in (self._child.stdin, self._child.stdout):
             assert pipe is not None
             with suppress(OSError):  # the engine has gone before it had read all
                 pipe.close()
-        try:
-            self._child.wait(ENDS_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
+        self._child.wait()
         self._said.close()
 
     def query(self, sql: str) -> Answer:

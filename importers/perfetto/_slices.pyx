@@ -5,22 +5,32 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 import numpy as np
 
 
-def end_within(const int64_t[::1] track, const int64_t[::1] depth, int64_t[::1] end):
-    """Moves the ends of slices that end after the one that they are in, and returns how many. track: -1 is none; that
-    one is the last of the track in front of it that is less deep."""
-    cdef Py_ssize_t n = end.shape[0]
+def placed(
+    const int64_t[::1] ts, const int64_t[::1] dur, const int64_t[::1] track, const int64_t[::1] depth,
+    int64_t offset, int64_t first_ts, int64_t last_ts
+):
+    """Returns the begins and the ends of slices, int64, and of how many the end was moved: a slice ends with the one
+    that it is in at the latest, which is the last of its track in front of it that is less deep.
+
+    dur: less than 0 has no end; track: -1 is none; offset: added to times, which are moved between the two others."""
+    cdef Py_ssize_t n = ts.shape[0]
     cdef Py_ssize_t row
     cdef Py_ssize_t n_moved = 0
     cdef int64_t last_track = -1
     cdef int32_t outer
-    if track.shape[0] != n or depth.shape[0] != n:
+    if dur.shape[0] != n or track.shape[0] != n or depth.shape[0] != n:
         raise ValueError("columns of different lengths")
     for row in range(n):
         last_track = max(last_track, track[row])
     cdef int32_t[::1] last = np.full(last_track + 1, -1, np.int32)
     cdef int32_t[::1] parent = np.empty(n, np.int32)
+    begins, ends = np.empty(n, np.int64), np.empty(n, np.int64)
+    cdef int64_t[::1] begin = begins
+    cdef int64_t[::1] end = ends
     with nogil:
         for row in range(n):
+            begin[row] = min(max(ts[row] + offset, first_ts), last_ts)
+            end[row] = last_ts if dur[row] < 0 else begin[row] + min(dur[row], last_ts - begin[row])
             if track[row] < 0:
                 continue
             outer = last[track[row]]
@@ -30,7 +40,9 @@ def end_within(const int64_t[::1] track, const int64_t[::1] depth, int64_t[::1] 
             if outer >= 0 and end[row] > end[outer]:
                 end[row] = end[outer]
                 n_moved += 1
-    return n_moved
+        for row in range(n):
+            end[row] = max(end[row], begin[row])
+    return begins, ends, n_moved
 
 
 def nested(const int64_t[::1] ts, const int64_t[::1] end):

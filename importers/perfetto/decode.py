@@ -61,15 +61,12 @@ def read_tables(source: Source, trace_processor: str | None) -> Tables:
 
 def _ask(session: Session, version: str) -> Tables:
     tables = Tables(version)
-    for name, sql in queries.ALL.items():
-        try:
-            tables.answers[name] = session.query(sql)
-        except SqlError as error:
-            why = error.lines[-1] if error.lines else ""
-            if LACKS.search(why):
-                tables.missing.append(name)
-            else:
-                tables.refused.append(f"{name}: {why}")
+    _answer(session, tables, "slice_columns", queries.SLICE_COLUMNS)
+    said = tables["slice_columns"]
+    # Where the question is not understood, all of them.
+    columns = [name for name in queries.OPTIONAL_COLUMNS if said[name].numbers().all()]
+    for name, sql in {"slices": queries.slices(columns), **queries.ALL}.items():
+        _answer(session, tables, name, sql)
     for name in queries.LEFT_OUT:
         try:
             (n,) = session.query(f"SELECT count(*) AS n FROM {name}")["n"].numbers().tolist()
@@ -78,6 +75,18 @@ def _ask(session: Session, version: str) -> Tables:
         if n:
             tables.left_out.append((name, n))
     return tables
+
+
+def _answer(session: Session, tables: Tables, name: str, sql: str) -> None:
+    """Asks, and keeps the answer, or what is wrong with the question."""
+    try:
+        tables.answers[name] = session.query(sql)
+    except SqlError as error:
+        why = error.lines[-1] if error.lines else ""
+        if LACKS.search(why):
+            tables.missing.append(name)
+        else:
+            tables.refused.append(f"{name}: {why}")
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 # Each trace has a thread 0 of process 0: of idle processors, or of a recorder that numbers its threads so. It is read
 # where something is known of what it did.
 IS_BUSY = """(EXISTS (SELECT 1 FROM thread_track t CROSS JOIN slice s ON s.track_id = t.id WHERE t.utid = thread.utid)
@@ -21,9 +23,12 @@ SELECT t.id AS id, t.name AS name, iif(
   ) AS type, h.utid AS utid, p.upid AS upid, c.cpu AS cpu, g.id AS gpu
 FROM track t LEFT JOIN thread_track h ON h.id = t.id LEFT JOIN process_track p ON p.id = t.id
 LEFT JOIN cpu_track c ON c.id = t.id LEFT JOIN gpu_track g ON g.id = t.id ORDER BY t.id"""
-SLICES = "SELECT ts, dur, track_id, category, name, depth, arg_set_id FROM slice"
-# Of all versions that are known, the numbers of slices are those of their rows.
-SLICE_NUMBERS = "SELECT id FROM slice WHERE (SELECT max(id) + 1 != count(*) FROM slice)"
+# Which columns of slices tell something. Of all versions that are known, their numbers are those of their rows.
+SLICE_COLUMNS = """
+SELECT EXISTS (SELECT 1 FROM slice WHERE category IS NOT NULL) AS category,
+  EXISTS (SELECT 1 FROM slice WHERE arg_set_id IS NOT NULL) AS arg_set_id,
+  coalesce((SELECT max(id) FROM slice) + 1 != (SELECT count(*) FROM slice), 0) AS id"""
+OPTIONAL_COLUMNS = ("category", "arg_set_id", "id")
 ARGS = """
 SELECT arg_set_id, flat_key, int_value, string_value, real_value FROM args
 WHERE arg_set_id IN (SELECT arg_set_id FROM slice WHERE arg_set_id IS NOT NULL) ORDER BY arg_set_id, id"""
@@ -94,10 +99,9 @@ AGGREGATE_SAMPLES = """
 SELECT aggregate_profile_id AS profile, callsite_id, value FROM __intrinsic_aggregate_sample ORDER BY id"""
 SCRIPTS = "SELECT name, source FROM __intrinsic_v8_js_script WHERE source IS NOT NULL ORDER BY id"
 
-# By the names that `decode` gives to their answers.
+# By the names that `decode` gives to their answers; slices are asked for apart.
 ALL = {
-    "processes": PROCESSES, "threads": THREADS, "tracks": TRACKS, "slices": SLICES,
-    "slice_numbers": SLICE_NUMBERS, "args": ARGS, "flows": FLOWS,
+    "processes": PROCESSES, "threads": THREADS, "tracks": TRACKS, "args": ARGS, "flows": FLOWS,
     "counter_tracks": COUNTER_TRACKS, "counters": COUNTERS, "states": STATES, "sessions": SESSIONS, "samples": SAMPLES,
     "callsites": CALLSITES, "frames": FRAMES, "symbols": SYMBOLS, "mappings": MAPPINGS, "metadata": METADATA,
     "clocks": CLOCKS, "bounds": BOUNDS, "stats": STATS, "callstacks": CALLSTACKS, "state_tracks": STATE_TRACKS,
@@ -112,3 +116,8 @@ LEFT_OUT = (
     "surfaceflinger_transactions", "window_manager_shell_transitions", "protolog", "android_dumpstate",
     "__intrinsic_jit_code", "gpu_counter_group", "__intrinsic_etm_v4_session",
 )  # fmt: skip
+
+
+def slices(columns: Iterable[str]) -> str:
+    """columns: which of the optional ones."""
+    return f"SELECT {', '.join(('ts', 'dur', 'track_id', 'name', 'depth', *columns))} FROM slice"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter as Counting
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import orjson
 
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perfetto._slices import end_within, nested
+from traceferry.importers.perfetto._slices import nested, placed
 from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.importers.perfetto.queries import OWN_TRACK
 from traceferry.model import (
@@ -33,7 +33,7 @@ from traceferry.model import (
     TraceBuilder,
 )
 from traceferry.native.distinct import distinct_with_places
-from traceferry.trace_processor.results import Column
+from traceferry.trace_processor.results import Answer
 
 # Tracks of a thread whose slices are calls, of which it has those of the first rank, and then of the most slices: what
 # programs mark, by themselves and through the system; Java's methods (ART); functions of the kernel (ftrace's
@@ -76,23 +76,24 @@ def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> 
     """Returns the slices, on the trace's clock and between these times, and of how many the end was moved: a slice ends
     with the one that it is in at the latest. offset_ns: added to the times."""
     answer = tables["slices"]
-    ts, dur, depth = (answer[name].numbers() for name in ("ts", "dur", "depth"))
-    said = tables["slice_numbers"]["id"].numbers(-1)
-    number = dense(said, len(said)) if len(said) == len(answer) else np.arange(len(answer))
     track = dense(answer["track_id"].numbers(-1), len(answer))
-    is_open = dur < 0
-    ts = np.clip(ts + offset_ns, first_ts, last_ts)
-    end = np.where(is_open, last_ts, ts + np.minimum(np.maximum(dur, 0), last_ts - ts))
-    n_moved = end_within(track, depth, end)
-    end = np.maximum(end, ts)
-    columns = track, depth, answer["arg_set_id"].numbers(-1)
+    dur, depth = answer["dur"].numbers(), answer["depth"].numbers()
+    ts, end, n_moved = placed(answer["ts"].numbers(), dur, track, depth, offset_ns, first_ts, last_ts)
+    number = np.arange(len(answer))
+    if len(said := answer["id"].numbers(-1)):
+        number = dense(said, len(said))
     known: dict[str, int] = {"": 0}
-    names, categories = (_numbered(answer[name], known) for name in ("name", "category"))
-    return Slices(number, ts, end, *columns, names, categories, is_open, list(known)), n_moved
+    names, categories = (_numbered(answer, name, known) for name in ("name", "category"))
+    arg_set = answer["arg_set_id"].numbers(-1) if "arg_set_id" in answer.names else np.full(len(answer), -1)
+    return Slices(number, ts, end, track, depth, arg_set, names, categories, dur < 0, list(known)), n_moved
 
 
-def _numbered(column: Column, known: dict[str, int]) -> Array:
-    """Returns the number of each cell's text, int64; no text is 0. known: the numbers of texts, which grows."""
+def _numbered(answer: Answer, name: str, known: dict[str, int]) -> Array:
+    """Returns the number of each cell's text, int64; no text is 0, and in a column that was not asked for all are.
+    known: the numbers of texts, which grows."""
+    if name not in answer.names:
+        return np.zeros(len(answer), np.int64)
+    column = answer[name]
     numbers = [known.setdefault(text, len(known)) for text in column.known]
     return np.array([*numbers, 0])[column.text_numbers()]
 
@@ -160,20 +161,24 @@ class Calls:
         """rows: the slices that are calls; arguments, flows: of slices, as above; is_ours: whether we wrote them."""
         self._trace, self._slices, self._flows, self._is_ours = trace, slices, flows, is_ours
         self._frame = np.full(len(slices.ts), -1, np.int32)
-        places, place_of_row = _places(slices.arg_set[rows], arguments)
-        n, n_places = len(slices.texts), len(places)
-        which = (slices.name[rows] * n + slices.category[rows]) * n_places + place_of_row
+        name, category, arg_set = (_taken(column, rows) for column in (slices.name, slices.category, slices.arg_set))
+        used, set_of_row = distinct_with_places(arg_set) if arguments else (np.zeros(0, np.int64), None)
+        places, place_of_set = _places(used.tolist(), arguments)
+        n_categories, n_places = len(slices.texts) if category.any() else 1, len(places)
+        which = name * n_categories + category if n_categories > 1 else name
+        which = which * n_places + place_of_set[set_of_row] if n_places > 1 else which
         distinct, nth = distinct_with_places(which)
         made = [
             self._new_frame(
-                slices.texts[one // n_places // n], slices.texts[one // n_places % n], places[one % n_places]
+                slices.texts[one // n_places // n_categories],
+                slices.texts[one // n_places % n_categories],
+                places[one % n_places],
             )
             for one in distinct.tolist()
         ]
         self._frame[rows] = np.array(made, np.int32)[nth] if made else -1
         self._said = arguments
-        used = distinct_with_places(slices.arg_set[rows])[0].tolist()
-        self._arguments = {number: self._set(arguments[number]) for number in used if number in arguments}
+        self._arguments = {number: self._set(arguments[number]) for number in used.tolist() if number in arguments}
 
     def tables(self, rows: Array) -> tuple[Table, Table]:
         """Returns the calls and their arguments. rows: slices of one thread, each longer than nothing, nested."""
@@ -202,6 +207,8 @@ class Calls:
         return trace.frames.intern(func=func, category=of)
 
     def _arguments_of(self, rows: Array, entered: Array) -> Table:
+        if not self._arguments and not self._flows:
+            return Table(ARGUMENTS)
         found: list[tuple[int, ...]] = []
         of_row, id_of_row = self._slices.arg_set[rows], self._slices.id[rows]
         has_any = np.isin(of_row, list(self._arguments)) | np.isin(id_of_row, list(self._flows))
@@ -251,18 +258,22 @@ def _outermost_first(slices: Slices, rows: Array) -> Array:
     return rows[np.lexsort((depth, ts))]
 
 
-def _places(arg_set: Array, arguments: dict[int, Values]) -> tuple[list[Place], Array]:
-    """Returns the distinct places in sources that arguments tell, and the number of each slice's: int64."""
+def _taken(column: Array, rows: Array) -> Array:
+    """Returns the values of rows, each of which is there once at most, rising."""
+    return column if len(rows) == len(column) else column[rows]
+
+
+def _places(arg_sets: Sequence[int], arguments: dict[int, Values]) -> tuple[list[Place], Array]:
+    """Returns the distinct places in sources that arguments tell, and the number of each set's: int64."""
     known: dict[Place, int] = {NOWHERE: 0}
-    used, nth = distinct_with_places(arg_set)
-    of_set = np.zeros(len(used), np.int64)
-    for row, number in enumerate(used.tolist()):
+    of_set = np.zeros(len(arg_sets), np.int64)
+    for row, number in enumerate(arg_sets):
         values = arguments.get(number, {})
         path, line = values.get(FILE), values.get(LINE)
         if isinstance(path, str) and path:
             first = line if isinstance(line, int) and 0 < line < 1 << 31 else 0
             of_set[row] = known.setdefault((path, first), len(known))
-    return list(known), of_set[nth]
+    return list(known), of_set
 
 
 # ---------------------------------------------------------------- markers

@@ -92,7 +92,7 @@ def _values(rows: Rows) -> Iterator[tuple[Any, ...]]:
     from traceferry.trace_processor.results import columns_of
 
     for batch in rows.batches():
-        columns = [_printable(column.values()) for column in columns_of(rows.names, [batch])]
+        columns = [_printable(column.values()) for column in columns_of(rows.names, [batch], len(batch))]
         yield from zip(*columns, strict=True)
 
 
