@@ -95,6 +95,13 @@ class ByThread:
         return [column[part] for column in self._columns]
 
 
+def _in_turn(n: int, kind: type, first: Array | int, second: Array | int) -> Array:
+    """Returns n values of both, in turn."""
+    found = np.empty(2 * n, kind)
+    found[0::2], found[1::2] = first, second
+    return found
+
+
 def _small(tid: Array) -> Array:
     """Returns numbers in the same order in 16 bits where they fit, which are sorted in a tenth of the time."""
     low, high = (int(tid.min()), int(tid.max())) if len(tid) else (0, 0)
@@ -199,13 +206,16 @@ class Switching:
             own = samples.tid[one.rows]
             prev = np.where((own > 0) | (prev == 0), own, self._names.here(prev))
             n = len(one.rows)
-            tid = np.empty(2 * n, np.int32)
-            tid[0::2], tid[1::2] = prev, self._names.here(after)
-            letter = np.zeros(2 * n, np.uint8)
-            letter[0::2] = self._letters(one.tracepoint, state.astype(np.int64))
-            what = np.tile(np.array([OUT, IN], np.uint8), n)
-            ts, row = np.repeat(samples.ts[one.rows], 2), np.repeat(one.rows.astype(np.int32), 2)
-            yield tid, Steps(ts, what, np.full(2 * n, OF_TRACEPOINT, np.uint8), row, letter)
+            ts, letter = samples.ts[one.rows], self._letters(one.tracepoint, state.astype(np.int64))
+            columns = (
+                _in_turn(n, kind, *values)
+                for kind, values in (
+                    (np.int32, (prev, self._names.here(after))), (np.int64, (ts, ts)), (np.uint8, (OUT, IN)),
+                    (np.uint8, (OF_TRACEPOINT, OF_TRACEPOINT)), (np.int32, (one.rows, one.rows)),
+                    (np.uint8, (letter, 0)),
+                )
+            )  # fmt: skip
+            yield next(columns), Steps(*columns)
 
     def _of_processors(self, switches: Sequence[TracepointRows]) -> tuple[Array, list[Array]]:
         """Returns the processors of switches, their times, and whether nothing was left to run then."""
