@@ -159,6 +159,12 @@ def _hermes() -> ImporterModule:
     return hermes
 
 
+def _perfscript() -> ImporterModule:
+    from traceferry.importers import perfscript
+
+    return perfscript
+
+
 def _collapsed() -> ImporterModule:
     from traceferry.importers import collapsed
 
@@ -278,6 +284,10 @@ IMPORTERS = (
     Importer(
         "cpuprofile", "CPU profiles of V8: of node --cpu-prof and Chrome's DevTools; sampled heaps",
         (".cpuprofile", ".heapprofile"), "node.cpuprofile", _cpuprofile,
+    ),
+    Importer(
+        "perfscript", "text of perf script: samples with stacks, as it prints them by default or with -F", (),
+        "perf.txt", _perfscript,
     ),
     Importer(
         "collapsed", "collapsed stacks: of stackcollapse-*.pl, async-profiler, py-spy, rbspy, austin and others",

@@ -9,9 +9,7 @@ from traceferry.importers.perfetto._slices import nested, placed
 
 FIRST, LAST = 5, 40
 # track, depth, time, duration
-INTS = st.lists(
-    st.tuples(st.integers(-1, 3), st.integers(0, 4), st.integers(0, 50), st.integers(-1, 30)), max_size=40
-)
+INTS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 4), st.integers(0, 50), st.integers(-1, 30)), max_size=40)
 
 
 def column(values: list[int]) -> np.ndarray:

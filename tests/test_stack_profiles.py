@@ -174,7 +174,6 @@ def test_offsets_of_damaged_lines_of_other_encodings(tmp_path: Path) -> None:
 
 REFUSED: dict[str, tuple[str | bytes, str]] = {
     "svg": ('<?xml version="1.0"?>\n<svg width="1">', "picture"),
-    "perf script": ("prog 123 [001] 12.5: 1 cycles:\n\t    55 main (/a)\n", "perf script"),
     "callgrind": ("# callgrind format\nevents: Ir\nfn=main\n1 2\n", "callgrind"),
     "profiling.sampling, binary": ("HCAT\1\0\0\0\3\x0f\2\0", "replay FILE --gecko"),
     "profiling.sampling, JSON lines": ('{"type":"meta","v":0,"run_id":"4e","mode":"wall"}\n', "no stacks"),
@@ -207,6 +206,7 @@ DETECTED: dict[str, tuple[Any, str]] = {
     "chrome": ({"traceEvents": [], "nodes": [], "samples": []}, "perfetto"),
     "chrome's list": ([{"ph": "X"}], "perfetto"),
     "ftrace": (b"# tracer: nop\n#\na-1 [000] 1.0: x 5\n", "perfetto"),
+    "perf script": (stacks.PERF_SCRIPT.encode(), "perfscript"),
     "bracket first": (b"[libc.so];main 5\n", "collapsed"),
     "pprof": (stacks.pprof(), "pprof"),
     "perfetto": (bytes.fromhex("0a0440015001"), "perfetto"),

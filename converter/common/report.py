@@ -241,6 +241,9 @@ KINDS: dict[str, Kind] = {
     "names_partly_missing": Kind("info",
         "functions that the symbols of a file do not name are shown by where they begin, or by address",
         "install the package with its debug file, let --debuginfod download that, or give it: --symbols FILE"),
+    "names_not_in_text": Kind("loss", "functions have no names in the text",
+        "perf script takes names of the recorded files: run it where these are, with the packages of debug symbols, or "
+        "convert the perf.data itself"),
     "kernel_names_missing": Kind("loss", "functions of the kernel are shown by address",
         "--sysroot / takes the running kernel for the recorded one, if both have the same release"),
     "kernel_elsewhere": Kind("info",

@@ -65,8 +65,6 @@ _BEGINS = (
     (r"(?:\d+:\n)?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\nFull thread dump ", "a dump of a JVM's threads, one moment",
      "stackcollapse-jstack.pl FILE > x.folded; asprof -d 10 -o collapsed -f x.folded PID records more than one"),
     # Linux
-    (r"(?:#[^\n]*\n|\n)*[^\n;]{1,64}? +-?\d+(?:/\d+)? +(?:\[\d{1,5}\] +)?(?:\S+ +)?\d+\.\d+: +[^\n]*\n\s+[0-9a-f]+ ",
-     "text of perf script", "give the perf.data itself, or what stackcollapse-perf.pl makes of the text"),
     (r"# To display the perf\.data header|# ========\n# captured on", "text of perf report",
      "give the perf.data itself"),
     (r"(?:# started on [^\n]*\n)?\s*Performance counter stats for ", "what perf stat says", _OF_NATIVE),

@@ -90,6 +90,13 @@ _SYSTEM_LIBRARIES = re.compile(
     r"(?:ld-(?:linux|musl)\S*|lib(?:c|m|dl|rt|pthread|gcc_s|stdc\+\+|c\+\+|c\+\+abi|resolv|util|anl|nsl))(?:-[\d.]+)?\.so[\d.]*"
 )
 
+_MEMORY = re.compile(r"//anon|/anon_hugepage.*|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
+
+
+def is_memory(path: str) -> bool:
+    """Whether what the kernel has in the place of a path says that no file is mapped."""
+    return _MEMORY.fullmatch(path) is not None
+
 
 def category_of_file(path: str) -> str:
     """Returns the category of the native code in a file, by its path as recorded: of a runtime, of the system, or

@@ -66,12 +66,17 @@ class Texts:
 
 
 class SymbolNames(Texts):
-    """The string table of symbols. Names have no versions: clock_gettime for clock_gettime@@GLIBC_2.17. Crystal's names
-    have a type behind the same sign: *Int32@Int#abs:Int32."""
+    """The string table of symbols, whose names have no versions."""
 
     def _shown(self, text: bytes) -> bytes:
-        name, _, version = text.partition(b"@")
-        return name if VERSION.fullmatch(version) else text
+        return without_version(text)
+
+
+def without_version(name: bytes) -> bytes:
+    """Returns clock_gettime for clock_gettime@@GLIBC_2.17. Crystal's names have a type behind the same sign:
+    *Int32@Int#abs:Int32."""
+    plain, _, version = name.partition(b"@")
+    return plain if VERSION.fullmatch(version) else name
 
 
 class SymbolTable:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from traceferry.importers.perf.recording import Mmap
 from traceferry.importers.perf.regions import BEGINNING, NEVER
+from traceferry.model.categories import is_memory
 
-ANONYMOUS = re.compile(r"//anon|/anon_hugepage.*|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
 TOP = (1 << 64) - 1
 
 # What memory is: of a file, with what is subtracted of an address to have the byte's offset; None is of no file.
@@ -66,7 +65,7 @@ def files_held(maps: Sequence[Mmap], is_first: bool) -> list[Held]:
 
 def is_anonymous(mapped: Mmap) -> bool:
     """Whether it is memory of no file. What has a build id is one, wherever it is: programs run from memfd, too."""
-    return not mapped.build_id and ANONYMOUS.fullmatch(mapped.path) is not None
+    return not mapped.build_id and is_memory(mapped.path)
 
 
 def content_of(mapped: Mmap) -> Content:

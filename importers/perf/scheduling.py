@@ -97,7 +97,7 @@ class ByThread:
 
 def _in_turn(n: int, kind: type, first: Array | int, second: Array | int) -> Array:
     """Returns n values of both, in turn."""
-    found = np.empty(2 * n, kind)
+    found: Array = np.empty(2 * n, kind)
     found[0::2], found[1::2] = first, second
     return found
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+PERF_SCRIPT = """\
+node  10/12  [001] 11222.526559:    1001001 cpu-clock:pppH:
+\t    7f00c2a1 inner(int) (inlined)
+\t    7f00c2a1 call(int)+0x11 (/usr/lib/libwork.so)
+\tffffffff81a0 do_work ([kernel.kallsyms])
+
+"""
 COLLAPSED = (
     "# traced 3 samples\nmain;operator new (std::nothrow);malloc 12\nmain;work_[j];inlined_[i];sys_read_[k] 3\n"
     'process 7:"python w.py";thread (0x2A): worker;fib (w.py:2) 2.5\nP12;T0:13;/a/w.py:run:9 100,1,-20\n'

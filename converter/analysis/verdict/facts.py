@@ -213,12 +213,15 @@ class _Stacks:
     def _nameless(self) -> dict[str, int]:
         """Returns the samples whose innermost function has no name, by what holds it."""
         names, place = self._names(self._used)
+        lib = self._trace.frames["lib"][self._frame[self._used]].astype(np.int64)
         is_nameless = np.array([NAMELESS.fullmatch(name) is not None for name in names], bool)[place]
-        rows = self._used[is_nameless]
-        frames = self._frame[rows]
+        # Text of perf script, as flame graphs, has [libc.so.6] in the place of names.
+        libraries = {f"[{name}]" for name in self._library_names}
+        is_nameless |= np.array([name in libraries for name in names], bool)[place] & (lib >= 0)
+        rows, lib = self._used[is_nameless], lib[is_nameless]
         # A number for each name, library, and whether it is the kernel's.
-        lib, n_libs = self._trace.frames["lib"][frames].astype(np.int64), len(self._library_names) + 1
-        held = (place[is_nameless] * n_libs + lib + 1) * 2 + self._is_kernel_frame[frames]
+        n_libs = len(self._library_names) + 1
+        held = (place[is_nameless] * n_libs + lib + 1) * 2 + self._is_kernel_frame[self._frame[rows]]
         groups, of_rows = distinct_with_places(held)
         holders = []
         for of_library, is_kernel in (divmod(one, 2) for one in groups.tolist()):

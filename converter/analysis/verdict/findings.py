@@ -11,6 +11,7 @@ from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
 from traceferry.common.recorder import Command
 from traceferry.common.report import KINDS
+from traceferry.model import Event
 
 # The rank of losses that have no finding of their own, and of what is told where nothing is lost.
 OTHER, LAST = 5, 6
@@ -79,20 +80,25 @@ def _no_samples(case: Case) -> Finding | None:
 def _few_samples(case: Case) -> Finding | None:
     """So few that shares are rough: of a program that ended soon, or that waited."""
     n, event, command = case.facts.samples - case.facts.idle, case.trace.sampling, case.command
-    if not 0 < n < ENOUGH or event is None or event.kind not in ("clock", "hardware") or command is None:
+    if not 0 < n < ENOUGH or event is None or event.kind not in ("clock", "hardware"):
         return None
-    advice = []
-    rate = command.value("-F") or "0"
-    if event.period == 0 and rate.isdecimal() and int(rate) < int(OFTEN):
-        text = "sample more often, or let the program work for longer"
-        advice.append(Advice("few_samples", text, command.with_options({"-F": OFTEN}).text))
-    if n * event.interval_ns < (case.trace.end_ts - case.trace.start_ts) / 2:
-        advice.append(_where_it_waits("few_samples", case, command))
+    advice = _record_more(case, command, event, n * event.interval_ns) if command is not None else []
     points = round(100 / n**0.5)
     besides = f" besides {case.facts.idle:,} idle ones" if case.facts.idle else ""
     what = f"{n} sample{'s' * (n != 1)} of {event.name}{besides}"
     headline = f"only {what}: shares may be off by {points} percentage points"
     return Finding("few_samples", LAST, "info", headline, None, tuple(advice))
+
+
+def _record_more(case: Case, command: Command, event: Event, sampled_ns: float) -> list[Advice]:
+    advice = []
+    rate = command.value("-F") or "0"
+    if event.period == 0 and rate.isdecimal() and int(rate) < int(OFTEN):
+        text = "sample more often, or let the program work for longer"
+        advice.append(Advice("few_samples", text, command.with_options({"-F": OFTEN}).text))
+    if sampled_ns < (case.trace.end_ts - case.trace.start_ts) / 2:
+        advice.append(_where_it_waits("few_samples", case, command))
+    return advice
 
 
 def _where_it_waits(kind: str, case: Case, command: Command) -> Advice:

@@ -68,6 +68,8 @@ def names(case: Case) -> Finding | None:
 def _advice_for(case: Case, name: str, share: str) -> Advice | None:
     """Returns what gives the functions of a library, of the kernel or of generated code their names."""
     report = case.trace.report
+    if "names_not_in_text" in case.issues:
+        return Advice("names_missing", f"{name} ({share}): {case.issues['names_not_in_text'].advice}")
     if name.startswith(GENERATED):
         return _advice_for_generated(case, name, share)
     if name == KERNEL_GROUP:

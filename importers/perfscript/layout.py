@@ -1,0 +1,136 @@
+"""Layout: what the lines of perf script are.
+
+Source: tools/perf/builtin-script.c and tools/perf/util/evsel_fprintf.c of Linux 6.12.
+
+A sample is a line, then a line for each frame, the innermost first, and an empty line:
+
+    node  4435/4437  [001] 11222.526559:    1001001 cpu-clock:pppH:
+    <tab>    7f00c2a1 Function::inlined(int) (inlined)
+    <tab>    7f00c2a1 Function::call(int)+0x11 (/usr/lib/libwork.so)
+      work.cc:12
+
+Without callchains the only frame stands behind the event, as do the fields of a tracepoint. Which parts there are, the
+option -F says; the command and the thread always have to be there. Lines of a frame's source are those of -F +srcline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from traceferry.files.source import Source
+
+HEAD = 1 << 16
+MOST_WARNINGS = 16
+# So much text is read at a time, if a sample ends within it.
+PIECE = 1 << 23
+SAMPLE = re.compile(
+    rb"\s*(?P<comm>\S.*?|)\s+(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})\s+(?:\[(?P<cpu>-?\d{1,5})\]\s+)?"
+    rb"(?:[a-zA-Z.#][\w.#]{2,5}\s+)?(?P<seconds>\d{1,10})\.(?P<fraction>\d{1,9}):\s*(?:(?P<period>\d{1,19})\s+)?"
+    rb"(?:(?P<event>[^\s(]+?):(?=\s|$))?\s*(?P<rest>.*)"
+)
+# As with -F comm,tid,ip,sym. No fields follow, so that it is not taken for other text.
+UNTIMED = re.compile(
+    rb"\s*(?P<comm>\S.*?)\s+(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})(?:\s+\[(?P<cpu>\d{1,5})\])?"
+    rb"(?:\s+(?:(?P<period>\d{1,19})\s+)?(?P<event>[^\s(]+?):)?\s*"
+)
+_FILE = rb" \((?P<file>/.*?|\[.*?\]|[^\s()]+?)(?:\+0x[0-9a-f]+)?\)"
+_FUNCTION = rb"\s*(?P<ip>[0-9a-f]{1,16}) (?P<name>.*?)(?:\+0x[0-9a-f]+)?"
+# -F ip,sym leaves out the files.
+FRAME = re.compile(_FUNCTION + rb"(?:" + _FILE + rb")?\s*")
+# What stands behind an event may be fields of a tracepoint.
+FRAME_OF_FILE = re.compile(_FUNCTION + _FILE + rb"\s*")
+# What perf writes in the place of a file for a function that is inlined into that of the next line.
+INLINED = "inlined"
+SOURCE = re.compile(rb"\s+(?P<path>\S.*):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\s*")
+# Modifiers behind the name of an event, which is no tracepoint's then.
+MODIFIERS = re.compile(r"[^:]+:[ukhGHpPSDIWeb]+")
+
+
+class Header(NamedTuple):
+    """The line of a sample. pid, cpu, ts, period: -1 is unknown; event: "" is unknown; rest: what follows it."""
+
+    comm: str
+    pid: int
+    tid: int
+    cpu: int
+    ts: int
+    period: int
+    event: str
+    rest: bytes
+
+
+def header_of(line: bytes) -> Header | None:
+    """Returns what the line of a sample says; None: it is another line."""
+    found = SAMPLE.fullmatch(line) or UNTIMED.fullmatch(line)
+    if found is None:
+        return None
+    said = found.groupdict()
+    ts = int(said["seconds"]) * 10**9 + int(said["fraction"].ljust(9, b"0")) if "seconds" in said else -1
+    return Header(
+        said["comm"].decode("utf-8", "replace"), _number(said["pid"]), int(said["tid"]), _number(said["cpu"]), ts,
+        _number(said["period"]), (said["event"] or b"").decode("utf-8", "replace"), said.get("rest", b""),
+    )  # fmt: skip
+
+
+def _number(digits: bytes | None) -> int:
+    return int(digits) if digits is not None else -1
+
+
+def is_tracepoint(event: str) -> bool:
+    return ":" in event and "/" not in event and MODIFIERS.fullmatch(event) is None
+
+
+def pieces(data: memoryview) -> Iterator[tuple[int, bytes]]:
+    """Yields the offset and the text of whole samples, so many at a time that memory stays bounded."""
+    at = 0
+    while at < len(data):
+        text = bytes(data[at : at + PIECE])
+        if at + len(text) < len(data):
+            end = text.rfind(b"\n\n") + 2
+            end = end if end > 1 else text.rfind(b"\n") + 1
+            text = text[:end] if end else text
+        yield at, text
+        at += len(text)
+
+
+def sniffed(head: memoryview) -> bool:
+    """Whether a sample is among its first lines, behind comments of --header and warnings."""
+    lines = [line for line in bytes(head[:HEAD]).splitlines() if line.strip() and not line.startswith(b"#")]
+    return any(_is_sample(*pair) for pair in pairwise([*lines[: MOST_WARNINGS + 2], b""]))
+
+
+def _is_sample(line: bytes, following: bytes) -> bool:
+    header = header_of(line) if b"\0" not in line else None
+    if header is None:
+        return False
+    if following.startswith(b"\t"):
+        return FRAME.fullmatch(following) is not None
+    return FRAME_OF_FILE.fullmatch(header.rest) is not None or _is_next(header, following)
+
+
+def _is_next(header: Header, line: bytes) -> bool:
+    """Whether another sample of an event follows: tracepoints without stacks."""
+    following = header_of(line)
+    return bool(header.event) and header.ts >= 0 and following is not None and bool(following.event)
+
+
+def described(source: Source, offset: int) -> Iterator[str]:
+    """Yields the samples from `offset` on."""
+    shown, n_frames = "", 0
+    for begin, text in pieces(source.data):
+        at = begin
+        for line in text.split(b"\n"):
+            if line.startswith(b"\t"):
+                n_frames += 1
+            elif header := header_of(line):
+                if shown:
+                    yield f"{shown} frames={n_frames}"
+                words = (f"{name}={value!r}" for name, value in header._asdict().items() if name != "rest")
+                shown = f"{at:#010x} {' '.join(words)}" if at >= offset else ""
+                n_frames = int(FRAME_OF_FILE.fullmatch(header.rest) is not None)
+            at += len(line) + 1
+    if shown:
+        yield f"{shown} frames={n_frames}"
