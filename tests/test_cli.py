@@ -18,7 +18,7 @@ from builders.xray import elf_with_instr_map
 from readers import perfetto
 from recordings import binaries_of, content, path_of
 from streams import fdr
-from support import load_checked
+from support import for_each, load_checked
 
 import traceferry
 from traceferry.apps import cli
@@ -190,6 +190,28 @@ def test_completion(run: Run, shell: str, monkeypatch: pytest.MonkeyPatch) -> No
 def test_to_wins_over_the_suffix(run: Run, folder: Path) -> None:
     assert run("convert", "app.xray", "-o", "trace.out", "--to", "perfetto").status == 0
     assert is_perfetto((folder / "trace.out").read_bytes())
+
+
+def test_several_outputs_of_one_reading(run: Run, folder: Path) -> None:
+    assert run("convert", "app.xray", "-o", "a.json", "-o", "a.pftrace").status == 0
+    for name in ("json", "pftrace"):
+        run("convert", "app.xray", "-o", f"b.{name}")
+        assert (folder / f"a.{name}").read_bytes() == (folder / f"b.{name}").read_bytes()
+
+
+TWO_OUTPUTS = {
+    "one format": (("convert", "app.xray", "-o", "a.json", "-o", "b.json", "--to", "gecko"), "--to chooses one format"),
+    "one file": (("convert", "app.xray", "-o", "a.json", "-o", "a.json"), "it is the same file"),
+    "of a fleet": (("convert", "app.xray", "--batch", "-o", "a", "-o", "b"), "--batch needs one folder"),
+    "of a query": (("query", "app.xray", "SELECT 1", "-o", "a.csv", "-o", "b.csv"), "-o is given twice: a.csv, b.csv"),
+    "of a pack": (("pack", "app.xray", "-o", "a.tfpack", "-o", "b.tfpack"), "-o is given twice"),
+}  # fmt: skip
+
+
+@for_each("case", TWO_OUTPUTS)
+def test_two_outputs(case: tuple[tuple[str, ...], str], run: Run, folder: Path) -> None:
+    said = run(*case[0])
+    assert (said.status, case[1] in said.err, files(folder)) == (2, True, set())
 
 
 @pytest.mark.parametrize(("to", "is_right"), [("firefox", is_firefox), ("perfetto", is_perfetto)])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from traceferry.apps.cli import coach
-from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.apps.cli.command_parser import CommandParser, OneOutput
 from traceferry.apps.cli.options import DONE, FOUND, RECORDING, add_recording_options, explain, load_options, number
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
@@ -43,7 +43,9 @@ def add_to(aggregate: CommandParser) -> None:
     aggregate.selection.add_argument(
         "--by", metavar="LABELS", help="labels whose combinations are kept apart, with commas (default: all)"
     )
-    aggregate.output.add_argument("-o", "--output", metavar="FOLDER", help="the folder or URL that gets the tables")
+    aggregate.output.add_argument(
+        "-o", "--output", action=OneOutput, metavar="FOLDER", help="the folder or URL that gets the tables"
+    )
     aggregate.output.add_argument(
         "--merge", action="append", default=[], metavar="FILE",
         help="write one profile of all recordings, a process for each combination of labels; repeat the option for "

@@ -13,6 +13,18 @@ from traceferry.common.suggestions import did_you_mean
 TAKEN = ("inputs", "words")
 
 
+class OneOutput(argparse.Action):
+    """Refuses a second output: where the last one counted, the first would be missing."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _: Any = None
+    ) -> None:
+        given = getattr(namespace, self.dest)
+        if given is not None:
+            parser.error(f"-o is given twice: {given}, {values}; this command has one output")
+        setattr(namespace, self.dest, values)
+
+
 class CommandParser(argparse.ArgumentParser):
     """The groups stand in --help in this order, without those that are empty. rare: what most people never need."""
 

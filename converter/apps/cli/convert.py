@@ -35,9 +35,10 @@ def add_to(convert: CommandParser) -> None:
     )
     options.add_input_options(convert, may_lack=True)
     convert.output.add_argument(
-        "-o", "--output", metavar="OUT",
+        "-o", "--output", action="append", default=[], metavar="OUT",
         help="the output; its suffix chooses the format: .json, .gecko.json, .pftrace, .perfetto-trace, .html, "
-        ".pb (pprof), .folded or .afdo.txt, each also with .gz; - is standard output (default: beside the first input)",
+        ".pb (pprof), .folded or .afdo.txt, each also with .gz; - is standard output; repeat the option for several "
+        "outputs (default: beside the first input)",
     )  # fmt: skip
     convert.output.add_argument(
         "--to", metavar="NAME", help="output format: " + ", ".join(e.name for e in registry.EXPORTERS)
@@ -72,19 +73,24 @@ def run(arguments: argparse.Namespace) -> int:
     from traceferry.analysis.verdict import Tally
     from traceferry.api import save
 
-    output, exporter = _output_of(arguments)
-    exporter.writer(arguments.without)
-    check_distinct([output, *([arguments.report] if arguments.report else [])], arguments.inputs)
+    outputs = _outputs_of(arguments)
+    for _, exporter in outputs:
+        exporter.writer(arguments.without)
+    written = [output for output, _ in outputs]
+    check_distinct([*written, *([arguments.report] if arguments.report else [])], arguments.inputs)
     with loaded(arguments, arguments.quiet) as (trace, progress):
+        progress.total *= len(outputs)
         tally = Tally(trace)
         with report_to(arguments, trace, tally):
-            save(
-                tally.trace, output, format=exporter.name, progress=progress, without=arguments.without,
-                max_size=arguments.max_size, jobs=arguments.jobs,
-            )  # fmt: skip
+            for output, exporter in outputs:
+                save(
+                    tally.trace, output, format=exporter.name, progress=progress, without=arguments.without,
+                    max_size=arguments.max_size, jobs=arguments.jobs,
+                )  # fmt: skip
     coach.tell_verdict(arguments, trace, tally.samples)
-    if not arguments.quiet and output != "-":
-        coach.tell(f"wrote {output}: open it in {exporter.viewer}")
+    for output, exporter in outputs:
+        if not arguments.quiet and output != "-":
+            coach.tell(f"wrote {output}: open it in {exporter.viewer}")
     return coach.status_of(arguments, trace.report)
 
 
@@ -104,35 +110,42 @@ def _run_batch(arguments: argparse.Namespace) -> int:
     from traceferry.apps.fleet.storage import absolute
     from traceferry.apps.fleet.work import Conversion
 
-    if arguments.output is None:
-        raise UsageError("--batch needs a folder for its outputs: -o FOLDER")
+    if len(arguments.output) != 1:
+        raise UsageError("--batch needs one folder for its outputs: -o FOLDER")
+    (folder,) = arguments.output
     exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
     exporter.writer(arguments.without)
     found = aggregate.find_recordings(arguments)
     work = Conversion(
-        aggregate.reading_of(arguments, found), absolute(arguments.output), exporter.name, exporter.default_suffix,
+        aggregate.reading_of(arguments, found), absolute(folder), exporter.name, exporter.default_suffix,
         tuple(arguments.without),
     )  # fmt: skip
     counts = run_fleet(
-        found, found.labels, work, arguments.output, aggregate.pool_of(arguments), leaf_size=arguments.partition_size,
+        found, found.labels, work, folder, aggregate.pool_of(arguments), leaf_size=arguments.partition_size,
         resume=arguments.resume, quiet=arguments.quiet,
     )  # fmt: skip
-    return aggregate.ended(arguments, counts, arguments.output, [arguments.output])
+    return aggregate.ended(arguments, counts, folder, [folder])
 
 
-def _output_of(arguments: argparse.Namespace) -> tuple[str, registry.Exporter]:
-    """Returns the output's path and its format: from -o and its suffix, --to, or beside the first input."""
-    if arguments.output is None:
+def _outputs_of(arguments: argparse.Namespace) -> list[tuple[str, registry.Exporter]]:
+    """Returns the outputs' paths and formats: from -o and its suffix, --to, or beside the first input."""
+    if arguments.to and len(arguments.output) > 1:
+        raise UsageError("--to chooses one format, and there are several outputs: leave it out, suffixes choose theirs")
+    if not arguments.output:
         exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
         first = arguments.inputs[0]
         if first == "-":
             raise UsageError("standard input needs an output: -o OUT")
-        return beside(first, exporter.default_suffix), exporter
+        return [(beside(first, exporter.default_suffix), exporter)]
+    return [(output, _exporter_of(arguments, output)) for output in arguments.output]
+
+
+def _exporter_of(arguments: argparse.Namespace, output: str) -> registry.Exporter:
     if arguments.to:
-        return arguments.output, registry.exporter_named(arguments.to)
-    if arguments.output == "-":
+        return registry.exporter_named(arguments.to)
+    if output == "-":
         raise UsageError("standard output needs a format: --to " + ", ".join(e.name for e in registry.EXPORTERS))
-    return arguments.output, registry.exporter_for(arguments.output)
+    return registry.exporter_for(output)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 
 from traceferry.apps.cli import coach, options
-from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.apps.cli.command_parser import CommandParser, OneOutput
 from traceferry.apps.cli.progress import Downloads
 from traceferry.common.errors import UsageError
 from traceferry.files.output import beside, check_distinct
@@ -26,7 +26,9 @@ def add_to(pack: CommandParser) -> None:
         "traceferry convert app.tfpack -o out.html",
     )
     options.add_input_options(pack)
-    pack.output.add_argument("-o", "--output", metavar="OUT", help="the pack (default: beside the first input)")
+    pack.output.add_argument(
+        "-o", "--output", action=OneOutput, metavar="OUT", help="the pack (default: beside the first input)"
+    )
     pack.output.add_argument(
         "--whole", action="store_true", help="keep all functions of the binaries, not only those that are used"
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from traceferry import registry
 from traceferry.apps.cli import coach, options
-from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.apps.cli.command_parser import CommandParser, OneOutput
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
@@ -53,7 +53,7 @@ def add_to(query: CommandParser) -> None:
     options.add_recording_options(query)
     query.input.add_argument("-f", "--file", metavar="FILE.sql", help="read the SQL from a file; - is standard input")
     query.output.add_argument(
-        "-o", "--output", metavar="OUT",
+        "-o", "--output", action=OneOutput, metavar="OUT",
         help="write the rows to a file, by its suffix: .csv, .json, .jsonl or .parquet (needs traceferry[fleet])",
     )  # fmt: skip
     query.output.add_argument("--csv", action="store_true", help="print CSV, also on a terminal")

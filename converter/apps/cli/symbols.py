@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from traceferry.apps.cli import coach
-from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.apps.cli.command_parser import CommandParser, OneOutput
 from traceferry.apps.cli.options import (
     DONE,
     FOUND,
@@ -45,7 +45,9 @@ def add_to(symbols: CommandParser) -> None:
         "source", metavar="SOURCE",
         help="an ELF, GSYM, Breakpad, Mach-O, PE or PDB file, or a recording of jitted code, or its pack",
     )  # fmt: skip
-    symbols.output.add_argument("-o", "--output", metavar="OUT.gsym", help="write its functions as GSYM")
+    symbols.output.add_argument(
+        "-o", "--output", action=OneOutput, metavar="OUT.gsym", help="write its functions as GSYM"
+    )
     symbols.selection.add_argument(
         "--lookup", nargs="+", metavar="ADDR",
         help="print the functions at these addresses, in hex, as linked; - reads addresses from standard input",
