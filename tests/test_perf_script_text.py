@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
@@ -199,6 +200,19 @@ def test_pieces_end_with_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     whole = stacks_of(loaded(tmp_path, text))
     monkeypatch.setattr(layout, "PIECE", len(PERF_SCRIPT) + 9)
     assert stacks_of(loaded(tmp_path, text)) == whole
+
+
+LONG = [b" ", b"a ", b"1 ", b" (/", b" ([", b"  a:1", b"+0x1", b"[1] "]
+
+
+@pytest.mark.parametrize("piece", LONG)
+def test_long_lines_take_no_long_time(piece: bytes) -> None:
+    line = piece * (layout.LONGEST // len(piece))
+    begun = time.process_time()
+    assert (layout.header_of(line), layout.header_of(b"ls 12 5.5: " + line + b"x" * layout.LONGEST)) == (None, None)
+    layout.frame_of(b"401136 " + line)
+    layout.SOURCE.fullmatch(line)
+    assert time.process_time() - begun < 1
 
 
 @pytest.mark.parametrize("text", ["ls 7 5.5: cycles: \n", "main;a 5\n", "ls 7\nls 8\n", "a 5.5: 1\n\t x\n"])

@@ -121,6 +121,11 @@ class Frames:
         return self._categories[name]
 
 
+def _named(name: str) -> str:
+    """Returns what a process or a thread is called. name: its own, or that of the file, which is "-" of a pipe."""
+    return "standard input" if name == "-" else name
+
+
 class StackProfile:
     """One input on its way into a trace. clock: of its times, if they are on any; offset_ns: to be added to them; path:
     of the input, for the report."""
@@ -150,7 +155,7 @@ class StackProfile:
             number = pid if pid is not None and 0 <= pid <= MOST and pid not in self._pids else None
             number = max((one for one in self._pids if one < MOST), default=0) + 1 if number is None else number
             self._pids.add(number)
-            self.processes[key] = Process(number, name, start_ts, end_ts)
+            self.processes[key] = Process(number, _named(name), start_ts, end_ts)
             self.trace.processes.append(self.processes[key])
         found = self.processes[key]
         found.start_ts, found.end_ts = min(found.start_ts, start_ts), max(found.end_ts, end_ts)
@@ -163,7 +168,7 @@ class StackProfile:
         is_free = tid is not None and 0 <= tid <= MOST and tid not in taken
         number = tid if tid is not None and is_free else max({process.pid - 1, *taken} - {MOST}) + 1
         thread = Thread(
-            number, name, not process.threads, process.start_ts, process.end_ts, lambda _: replace(data), n_rows
+            number, _named(name), not process.threads, process.start_ts, process.end_ts, lambda _: replace(data), n_rows
         )
         process.threads.append(thread)
         return thread

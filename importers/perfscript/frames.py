@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perfscript.layout import FRAME, INLINED, SOURCE
+from traceferry.importers.perfscript.layout import INLINED, SOURCE, frame_of
 from traceferry.model import Array
 from traceferry.model.categories import KERNEL, OTHER, category_of_file, is_memory
 from traceferry.native.distinct import distinct_with_places
@@ -103,12 +103,12 @@ class FrameLines(dict[bytes, int]):
 
 def _text_of(lines: bytes) -> FrameText:
     line, _, source = lines.partition(b"\n")
-    frame, place = FRAME.fullmatch(line), SOURCE.fullmatch(source)
+    frame, place = frame_of(line), SOURCE.fullmatch(source)
     if frame is None:
         return FrameText(_decoded(line.strip()), UNKNOWN, "", 0)
-    name, file = _decoded(without_version(frame["name"].strip())), _decoded(frame["file"] or b"")
+    name, file = _decoded(without_version(frame.name.strip())), _decoded(frame.file)
     # Without files, only the kernel's addresses tell where they are.
-    of_kernel = len(frame["ip"]) == ADDRESS_DIGITS and frame["ip"].startswith(b"f")
+    of_kernel = len(frame.address) == ADDRESS_DIGITS and frame.address.startswith(b"f")
     file = file or (OF_KERNEL if of_kernel else UNKNOWN)
     name = "" if name == UNKNOWN else name
     if place is None or place["path"] == NO_SOURCE:

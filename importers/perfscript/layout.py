@@ -26,27 +26,59 @@ HEAD = 1 << 16
 MOST_WARNINGS = 16
 # So much text is read at a time, if a sample ends within it.
 PIECE = 1 << 23
+# Longer lines are none of perf's: what is not known to end soon is not looked through over and over.
+LONGEST = 1 << 16
+# comm is a thread's name: the kernel has 15 bytes for it.
+_THREAD = rb"\s{0,64}(?P<comm>\S.{0,63}?|)\s{1,64}(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})"
+_EVENT = rb"(?:(?P<period>\d{1,19})\s+)?(?P<event>[^\s(]+?):"
 SAMPLE = re.compile(
-    rb"\s*(?P<comm>\S.*?|)\s+(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})\s+(?:\[(?P<cpu>-?\d{1,5})\]\s+)?"
-    rb"(?:[a-zA-Z.#][\w.#]{2,5}\s+)?(?P<seconds>\d{1,10})\.(?P<fraction>\d{1,9}):\s*(?:(?P<period>\d{1,19})\s+)?"
-    rb"(?:(?P<event>[^\s(]+?):(?=\s|$))?\s*(?P<rest>.*)"
+    _THREAD + rb"\s+(?:\[(?P<cpu>-?\d{1,5})\]\s+)?(?:[a-zA-Z.#][\w.#]{2,5}\s+)?"
+    rb"(?P<seconds>\d{1,10})\.(?P<fraction>\d{1,9}):\s*(?:" + _EVENT + rb"(?=\s|$))?\s*(?P<rest>.*)"
 )
 # As with -F comm,tid,ip,sym. No fields follow, so that it is not taken for other text.
-UNTIMED = re.compile(
-    rb"\s*(?P<comm>\S.*?)\s+(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})(?:\s+\[(?P<cpu>\d{1,5})\])?"
-    rb"(?:\s+(?:(?P<period>\d{1,19})\s+)?(?P<event>[^\s(]+?):)?\s*"
-)
-_FILE = rb" \((?P<file>/.*?|\[.*?\]|[^\s()]+?)(?:\+0x[0-9a-f]+)?\)"
-_FUNCTION = rb"\s*(?P<ip>[0-9a-f]{1,16}) (?P<name>.*?)(?:\+0x[0-9a-f]+)?"
-# -F ip,sym leaves out the files.
-FRAME = re.compile(_FUNCTION + rb"(?:" + _FILE + rb")?\s*")
-# What stands behind an event may be fields of a tracepoint.
-FRAME_OF_FILE = re.compile(_FUNCTION + _FILE + rb"\s*")
+UNTIMED = re.compile(_THREAD + rb"(?:\s+\[(?P<cpu>\d{1,5})\])?(?:\s+" + _EVENT + rb")?\s*")
+ADDRESS = re.compile(rb"[0-9a-f]{1,16}")
 # What perf writes in the place of a file for a function that is inlined into that of the next line.
 INLINED = "inlined"
 SOURCE = re.compile(rb"\s+(?P<path>\S.*):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\s*")
 # Modifiers behind the name of an event, which is no tracepoint's then.
 MODIFIERS = re.compile(r"[^:]+:[ukhGHpPSDIWeb]+")
+
+
+class FrameLine(NamedTuple):
+    """The line of a frame. address: hexadecimal; name: without the offset; file: b"" is unknown."""
+
+    address: bytes
+    name: bytes
+    file: bytes
+
+
+def frame_of(line: bytes) -> FrameLine | None:
+    """Returns what the line of a frame says; None: it is another line."""
+    address, _, text = line.strip().partition(b" ")
+    if ADDRESS.fullmatch(address) is None or not text:
+        return None
+    name, file = _with_file(text)
+    return FrameLine(address, _without_offset(name), _without_offset(file))
+
+
+def _with_file(text: bytes) -> tuple[bytes, bytes]:
+    """Returns the name and the file in parentheses behind it. Names have parentheses, too, and paths have, as those of
+    deleted files. -F ip,sym leaves out the files."""
+    if not text.endswith(b")"):
+        return text, b""
+    at = text.find(b" (/")
+    at = at if at >= 0 else text.rfind(b" ([")
+    if at < 0:
+        at = text.rfind(b" (")
+        if b" " in text[at + 1 :] or b"(" in text[at + 2 :]:
+            return text, b""
+    return (text[:at], text[at + 2 : -1]) if at >= 0 else (text, b"")
+
+
+def _without_offset(text: bytes) -> bytes:
+    plain, _, offset = text.rpartition(b"+0x")
+    return plain if plain and ADDRESS.fullmatch(offset) else text
 
 
 class Header(NamedTuple):
@@ -64,7 +96,7 @@ class Header(NamedTuple):
 
 def header_of(line: bytes) -> Header | None:
     """Returns what the line of a sample says; None: it is another line."""
-    found = SAMPLE.fullmatch(line) or UNTIMED.fullmatch(line)
+    found = (SAMPLE.fullmatch(line) or UNTIMED.fullmatch(line)) if len(line) <= LONGEST else None
     if found is None:
         return None
     said = found.groupdict()
@@ -73,6 +105,12 @@ def header_of(line: bytes) -> Header | None:
         said["comm"].decode("utf-8", "replace"), _number(said["pid"]), int(said["tid"]), _number(said["cpu"]), ts,
         _number(said["period"]), (said["event"] or b"").decode("utf-8", "replace"), said.get("rest", b""),
     )  # fmt: skip
+
+
+def has_frame(header: Header) -> bool:
+    """Whether a frame stands behind the event: what stands there may be fields of a tracepoint, too."""
+    frame = frame_of(header.rest)
+    return frame is not None and frame.file != b""
 
 
 def _number(digits: bytes | None) -> int:
@@ -107,8 +145,8 @@ def _is_sample(line: bytes, following: bytes) -> bool:
     if header is None:
         return False
     if following.startswith(b"\t"):
-        return FRAME.fullmatch(following) is not None
-    return FRAME_OF_FILE.fullmatch(header.rest) is not None or _is_next(header, following)
+        return frame_of(following) is not None
+    return has_frame(header) or _is_next(header, following)
 
 
 def _is_next(header: Header, line: bytes) -> bool:
@@ -130,7 +168,7 @@ def described(source: Source, offset: int) -> Iterator[str]:
                     yield f"{shown} frames={n_frames}"
                 words = (f"{name}={value!r}" for name, value in header._asdict().items() if name != "rest")
                 shown = f"{at:#010x} {' '.join(words)}" if at >= offset else ""
-                n_frames = int(FRAME_OF_FILE.fullmatch(header.rest) is not None)
+                n_frames = int(has_frame(header))
             at += len(line) + 1
     if shown:
         yield f"{shown} frames={n_frames}"

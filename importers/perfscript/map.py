@@ -12,7 +12,7 @@ from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfscript.frames import FrameLines
-from traceferry.importers.perfscript.layout import FRAME_OF_FILE, Header, header_of, is_tracepoint, pieces
+from traceferry.importers.perfscript.layout import Header, has_frame, header_of, is_tracepoint, pieces
 from traceferry.model import (
     SAMPLES,
     Array,
@@ -86,7 +86,7 @@ class _Samples:
                     continue
                 begins.append(len(numbers))
                 last = header.rest.rstrip()
-                if FRAME_OF_FILE.fullmatch(last):
+                if has_frame(header):
                     numbers.append(frames[last])
                     self._add(header, b"")
                 else:
