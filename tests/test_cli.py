@@ -202,7 +202,7 @@ def test_several_outputs_of_one_reading(run: Run, folder: Path) -> None:
 TWO_OUTPUTS = {
     "one format": (("convert", "app.xray", "-o", "a.json", "-o", "b.json", "--to", "gecko"), "--to chooses one format"),
     "one file": (("convert", "app.xray", "-o", "a.json", "-o", "a.json"), "it is the same file"),
-    "of a fleet": (("convert", "app.xray", "--batch", "-o", "a", "-o", "b"), "--batch needs one folder"),
+    "of a fleet": (("convert", "app.xray", "--batch", "-o", "a", "-o", "b"), "--batch needs a folder"),
     "of a query": (("query", "app.xray", "SELECT 1", "-o", "a.csv", "-o", "b.csv"), "-o is given twice: a.csv, b.csv"),
     "of a pack": (("pack", "app.xray", "-o", "a.tfpack", "-o", "b.tfpack"), "-o is given twice"),
 }  # fmt: skip

@@ -30,11 +30,11 @@ SAID = {
     "go-cpu.pb.gz": Said(
         {"samples": 52, "cpu": 520_000_000}, {"time.Now": 39, "time.now": 9, "main.busy": 2, "main.main": 0}),
     "go-heap.pb.gz": Said({"inuse_space (bytes)": 5_742_213}, {}),
-    "go-mutex.pb.gz": Said({"115ms of delay": 1}, {}),
+    "go-mutex.pb.gz": Said({"delay (ns)": 114_838_378}, {}),
     "gperftools.pb.gz": Said(
         {"samples": 135, "cpu": 540_000_000}, {"inner": 133, "fill": 0}, frozenset({"names_missing"})),
     "heaptrack.folded": Said({"samples": 1001}, {"fill": 1000, "main": 0}),
-    "austin-wall.austin": Said({"1us of time": 995_848}, {}),
+    "austin-wall.austin": Said({"time (ns)": 995_848_000}, {}),
     "austin-memory.austin": Said({"memory (bytes)": 4_087_808}, {}),
     "py-spy.folded": Said({"samples": 39}, {}),
     "py-spy.speedscope.json": Said({"samples": 25}, {}),

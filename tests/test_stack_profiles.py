@@ -138,11 +138,10 @@ def test_numbers_of_threads(number: str, tid: int, tmp_path: Path) -> None:
 
 
 def test_austins_times_are_microseconds(tmp_path: Path) -> None:
-    """The samples are of the largest time that all are multiples of."""
     lines = "P12;T0:13;/a/w.py:run:9 100,1,-20\nP12;T0:13;/a/w.py:run:9;/a/w.py:f:2 250,1,-20\n"
     trace = loaded(tmp_path, f"# austin: 3.6.0\n# interval: 100\n# mode: wall\n\n{lines}")
-    assert only(trace) == {"run:9": 2, "run:9;f:2": 5}
-    assert [(e.name, e.unit, e.interval_ns) for e in trace.events] == [("50us of time", "samples", 50_000)]
+    assert only(trace) == {"run:9": 100_000, "run:9;f:2": 250_000}
+    assert (trace.events[0].name, trace.sample_unit) == ("time (ns)", "ns")
     assert trace.end_ts - trace.start_ts == 350_000
 
 
@@ -242,8 +241,8 @@ def test_uneven_times_are_weights(tmp_path: Path) -> None:
     content["profiles"] = content["profiles"][:1]
     content["profiles"][0] |= {"unit": "milliseconds", "weights": [1.5, 0.7, 4]}
     trace = loaded(tmp_path, content)
-    assert [(e.name, e.unit, e.interval_ns) for e in trace.events] == [("100us of time", "samples", 100_000)]
-    assert sorted(only(trace).values()) == [7, 15, 40]
+    assert (trace.events[0].name, trace.sample_unit) == ("time (ns)", "ns")
+    assert sorted(only(trace).values()) == [700_000, 1_500_000, 4_000_000]
 
 
 def test_events_with_times_are_calls(tmp_path: Path) -> None:
@@ -482,8 +481,29 @@ def test_units_of_times(unit: str, tmp_path: Path) -> None:
     made.sample([made.location(("f", "", 0))], [3])
     made.sample([made.location(("g", "", 0))], [2])
     trace = loaded(tmp_path, made.data())
-    assert (only(trace), trace.events[0].interval_ns) == ({"f": 3, "g": 2}, UNITS[unit])
+    assert (only(trace), trace.events[0].name) == ({"f": 3 * UNITS[unit], "g": 2 * UNITS[unit]}, "wall (ns)")
     assert trace.end_ts - trace.start_ts == 5 * UNITS[unit]
+
+
+def test_times_of_a_known_period_are_samples(tmp_path: Path) -> None:
+    made = stacks.Pprof((("cpu", "nanoseconds"),))
+    made.period("cpu", "nanoseconds", 10**7)
+    made.sample([made.location(("f", "", 0))], [3 * 10**7])
+    trace = loaded(tmp_path, made.data())
+    assert (only(trace), trace.events[0].name, trace.events[0].interval_ns) == ({"f": 3}, "cpu", 10**7)
+
+
+def test_measured_times_stay_what_they_are(tmp_path: Path) -> None:
+    """In each format that is written, and read again: whatever they are multiples of."""
+    made = stacks.Pprof((("delay", "nanoseconds"),))
+    for name, ns in (("f", 5_000_004), ("g", 1_000_000_008)):
+        made.sample([made.location((name, "", 0))], [ns])
+    trace = loaded(tmp_path, made.data())
+    assert as_text(summarize(trace)).count("1.01s of delay") == 1
+    for suffix in ("json", "pb.gz"):
+        again = load_checked([str(saved(trace, tmp_path / f"again.{suffix}"))])
+        assert (sorted(only(again).values()), again.sample_unit) == ([5_000_004, 1_000_000_008], "ns")
+    assert sorted(saved(trace, tmp_path / "x.folded").read_text().split())[:2] == ["1000000008", "5000004"]
 
 
 def test_a_profile_of_sizes_alone_is_counted_in_bytes(tmp_path: Path) -> None:

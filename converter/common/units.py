@@ -66,6 +66,12 @@ def format_duration(ns: int) -> str:
     return f"{ns // UNITS_NS['s']}s"
 
 
+def format_amount(value: int, unit: str) -> str:
+    """Returns an amount of a unit, "ns" and "bytes" with a larger one; of other units the number."""
+    formats = {"ns": format_duration, "bytes": format_size}
+    return formats.get(unit, str)(value)
+
+
 def format_size(n_bytes: float) -> str:
     """Returns 3.95 MB: three digits, in powers of 1000."""
     size, step = n_bytes, 0

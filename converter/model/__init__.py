@@ -59,7 +59,8 @@ from traceferry.model.tables import distinct as distinct
 from traceferry.model.tables import index_of as index_of
 from traceferry.model.tables import rows_by_key as rows_by_key
 from traceferry.model.trace import BYTES as BYTES
-from traceferry.model.trace import OF_BYTES as OF_BYTES
+from traceferry.model.trace import ENDINGS as ENDINGS
+from traceferry.model.trace import NS as NS
 from traceferry.model.trace import Clock as Clock
 from traceferry.model.trace import ClockKind as ClockKind
 from traceferry.model.trace import CodeReader as CodeReader

@@ -46,8 +46,9 @@ class Clock(NamedTuple):
     unix_zero_ns: int | None = None
 
 
-# What events are called that count bytes as samples: this, or a name and this.
-BYTES, OF_BYTES = "bytes", " (bytes)"
+BYTES, NS = "bytes", "ns"
+# How the names of events end whose samples are amounts of a unit: each sample that is counted is a byte, or a ns.
+ENDINGS = {BYTES: " (bytes)", NS: " (ns)"}
 EventKind = Literal[
     "clock",
     "hardware",
@@ -86,9 +87,18 @@ class Event(NamedTuple):
         return self.name, self.unit, self.kind
 
     @property
-    def is_of_bytes(self) -> bool:
-        """Whether each sample that is counted is a byte, as its name says: those of a heap."""
-        return self.unit == "samples" and (self.name == BYTES or self.name.endswith(OF_BYTES))
+    def sample_unit(self) -> str:
+        """Returns what each sample that is counted is, as its name says: "bytes" of a heap, "ns" of a time that was
+        measured, else "samples"."""
+        if self.unit != "samples":
+            return "samples"
+        units = (unit for unit, ending in ENDINGS.items() if self.name == unit or self.name.endswith(ending))
+        return next(units, "samples")
+
+    @property
+    def plain_name(self) -> str:
+        """Returns the name without the unit of its samples."""
+        return self.name.removesuffix(ENDINGS.get(self.sample_unit, ""))
 
     def n_samples(self, rows: Table) -> Array:
         """Returns how many samples each row of a table of SAMPLES stands for: int64."""
@@ -413,8 +423,8 @@ class Trace:
 
     @property
     def sample_unit(self) -> str:
-        """Returns what samples of the first event are: "bytes" of heaps, else "samples"."""
-        return BYTES if self.sampling is not None and self.sampling.is_of_bytes else "samples"
+        """Returns what samples of the first event are: "samples", "bytes" or "ns"."""
+        return self.sampling.sample_unit if self.sampling is not None else "samples"
 
     @property
     def start_ts(self) -> int:

@@ -10,8 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.shown_text import encodable
-from traceferry.common.units import format_duration
-from traceferry.model import SAMPLES, Array, Clock, Event, Input, Process, Table, Thread, ThreadData, TraceBuilder
+from traceferry.model import (
+    ENDINGS,
+    SAMPLES,
+    Array,
+    Clock,
+    Event,
+    Input,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    TraceBuilder,
+)
 from traceferry.model.categories import NATIVE, OTHER
 
 MAX_NUMBER = (1 << 31) - 1
@@ -194,14 +205,10 @@ def samples_of(events: Sequence[Event], ts: Array, stack: Array, amounts: Mappin
     return data
 
 
-def as_samples(name: str, unit: str, amount: Array) -> tuple[Event, int]:
-    """Returns the event of a profile's only amounts, or main ones, and what they are to be divided by. Times and sizes
-    are counted as samples, of the largest part that all are multiples of: so functions are ranked by what they took,
-    and not by how many stacks have them. amount: int64."""
-    if unit == "ns":
-        step = int(np.gcd.reduce(amount, initial=0)) or 1
-        return Event(f"{format_duration(step)} of {name}", "samples", step, "clock"), step
-    return Event(name if unit == "samples" or name == unit else f"{name} ({unit})", "samples"), 1
+def as_samples(name: str, unit: str) -> Event:
+    """Returns the event of a profile's only amounts, or main ones. Times and sizes are counted as samples: so functions
+    are ranked by what they took, and not by how many stacks have them."""
+    return Event(name if name == unit else name + ENDINGS.get(unit, ""), "samples")
 
 
 def spread(amount: Array, unit: str, start_ts: int, length_ns: int = 0) -> tuple[Array, int]:

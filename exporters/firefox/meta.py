@@ -16,7 +16,6 @@ from traceferry.exporters.firefox.markers import graph_color
 from traceferry.exporters.tiers import category_of_tiers
 from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints, shown_weights
 from traceferry.model import (
-    BYTES,
     RUNNING,
     SAMPLES,
     Array,
@@ -168,9 +167,9 @@ def _parts(trace: Trace, thread: Thread, data: ThreadData) -> list[Part]:
         for event, samples in shown_weights(trace, data)
     ]
     weight, running = _weight_mark(trace, data), _running_mark(trace, data)
-    if len(data.samples) and not thread.sample_unit and trace.sample_unit == BYTES:
-        # They weigh bytes, as views of sizes do.
-        weight |= {"bytes": True}
+    if len(data.samples) and not thread.sample_unit and trace.sample_unit != "samples":
+        # They weigh bytes, as views of sizes do, or ns, as calls do.
+        weight |= {"amount": True}
     if not (len(data.calls) and len(data.samples)):
         return [Part(thread, data, False, weight | running), *others]
     sampled = _named(thread, f"{thread.name} (samples)", thread.sample_unit)

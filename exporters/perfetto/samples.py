@@ -17,7 +17,7 @@ from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
 from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
 from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints
-from traceferry.model import OF_BYTES, Array, Event, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import ENDINGS, Array, Event, Process, Table, Thread, ThreadData, Trace
 
 UNITS = {
     "ns": pb.StackSampleUnit.UNIT_NANOSECONDS,
@@ -147,10 +147,12 @@ class Stream:
         self._tasks: dict[tuple[int, int], int] = {}  # interned ids of processes and threads
         self._execution_iids = np.zeros((MAX_CPUS + 1) * N_MODES, np.int32)
         self._n_executions = 0
-        unit = BYTES if sampling.is_of_bytes else sampling.unit
-        self._has_processors = unit != BYTES
+        is_amount = sampling.sample_unit != "samples"
+        unit = sampling.sample_unit if is_amount else sampling.unit
+        self._has_processors = unit != BYTES and not is_amount
         event = _shown_name(sampling)
-        shown = event.removesuffix(OF_BYTES).replace("_", " ") if sampling.kind == "other" else event
+        plain = event.removesuffix(ENDINGS.get(sampling.sample_unit, ""))
+        shown = plain.replace("_", " ") if sampling.kind == "other" else event
         primary = counter(shown, unit)
         defaults = pb.StackSampleDefaults(source=event, primary_descriptor=primary)
         counters = [("CPU time", "ns"), *((_shown_name(event), event.unit) for event in followers)]

@@ -14,7 +14,7 @@ import numpy as np
 from traceferry.analysis.totals.trees import SAMPLES, Measure, unit_of
 from traceferry.exporters.amounts import Amounts
 from traceferry.files.output import Output
-from traceferry.model import OF_BYTES, Strings, TraceBuilder
+from traceferry.model import Strings, TraceBuilder
 
 # Fields of Profile, then those of the messages in it.
 TYPES, STACKS, LOCATION, FUNCTION, STRING_TABLE, TIME_NANOS, DURATION_NANOS = 1, 2, 4, 5, 6, 9, 10
@@ -68,7 +68,7 @@ def _name_of(trace: TraceBuilder, measure: Measure) -> str:
     """Returns the name of a measure: of one that counts samples, the event's own where that counts nothing else."""
     sampling = trace.sampling
     if measure == SAMPLES and sampling is not None and sampling.unit == "samples":
-        return sampling.name.removesuffix(OF_BYTES)
+        return sampling.plain_name
     return measure.name.replace(" ", "_")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from traceferry.files.source import Source
 from traceferry.importers.collapsed.layout import HEAD, Lines, text_of
-from traceferry.model import Array, Input, TraceBuilder, rows_by_key
+from traceferry.model import NS, Array, Input, TraceBuilder, rows_by_key
 from traceferry.model.categories import KERNEL, category_of_file
 from traceferry.native.distinct import distinct_with_places
 from traceferry.native.texts import TextTable
@@ -188,9 +188,11 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         pieces.append(_rows(lines, names, stacks))
     stacks.publish()
     rows = _Rows(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
-    amounts, scale = whole_amounts(rows.number * (NS_OF_US if unit == "ns" else 1))
-    known, step = as_samples(NAMES.get(unit, "samples" if scale == 1 else f"1/{scale} of a sample"), unit, amounts)
-    event = profile.add_event(known)
+    # Times are measured in whole ns.
+    number = np.rint(rows.number * NS_OF_US) if unit == NS else rows.number
+    amounts, scale = whole_amounts(number)
+    name = NAMES.get(unit, "samples" if scale == 1 else f"1/{scale} of a sample")
+    event = profile.add_event(as_samples(name, unit))
     place = stacks.places()
     owned: dict[Owner, list[Array]] = {}
     for key, mine in sorted(rows_by_key(rows.owner).items(), key=lambda item: int(item[1][0])):
@@ -202,7 +204,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         ts, end = spread(amount, unit, 0)
         pid = owner.pid if owner.pid >= 0 else None
         process = profile.process(owner[:2], owner.process or source.name, pid, 0, end)
-        data = samples_of(trace.events, ts, rows.stack[mine], {event: amount // step})
+        data = samples_of(trace.events, ts, rows.stack[mine], {event: amount})
         profile.add_thread(process, owner.thread or process.name, owner.tid if owner.tid >= 0 else None, data, len(ts))
     profile.note_empty()
     report, path = trace.report, source.path

@@ -70,7 +70,7 @@ def _amounts(profile: StackProfile, nodes: Nodes, sampled: Array) -> tuple[Threa
         size = np.maximum(nodes.column(SELF_SIZE), 0)
         # Without the objects, those of a node are one.
         n_objects = np.bincount(row[row >= 0], minlength=len(nodes)) if len(row) else (size > 0).astype(np.int64)
-        event, _ = as_samples("bytes", "bytes", size)
+        event = as_samples("bytes", "bytes")
         allocated = profile.add_event(event)
         amounts = {allocated: size, profile.add_event(Event("objects", "count", leader=allocated)): n_objects}
         unit = "bytes"

@@ -238,7 +238,7 @@ class _Profile:
         n = len(stacks.sampled) - 1
         rows = samples.read_rows(members, path, n, self._times(part), unit, self.bad)
         mark = self._mark(members)
-        if rows.unit == samples.BYTES and mark.get("bytes") is True:
+        if rows.unit in (samples.BYTES, samples.NS) and mark.get("amount") is True:
             return rows._replace(unit=samples.SAMPLES_UNIT)
         if 0 < ours.whole(mark.get("event"), 0) < len(self.event_rows):
             return rows._replace(unit=ours.OF_EVENT)

@@ -25,7 +25,6 @@ from traceferry.importers.perfetto.stacks import add_stacks, own_tiers
 from traceferry.importers.perfetto.states import LOG, read_logs, read_states
 from traceferry.model import (
     ALLOCATIONS,
-    BYTES,
     COUNTER_VALUES,
     PREEMPTED,
     RUNNABLE,
@@ -349,8 +348,9 @@ class _Mapping:
     def _event(self, name: str, unit: str) -> Event:
         if self.is_ours and (name, unit) == (off_cpu.EVENT.name, off_cpu.EVENT.unit):
             return off_cpu.EVENT
-        if self.is_ours and unit == BYTES and (event := Event(encodable(name), "samples")).is_of_bytes:
-            return event
+        amount = Event(encodable(name), "samples")
+        if self.is_ours and unit != "samples" and amount.sample_unit == unit:
+            return amount
         said = self.trace.attributes if self.is_ours else {}
         interval = said.get("sampling_interval_ns", "") if name == said.get("sampled_event") else ""
         return Event(

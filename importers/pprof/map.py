@@ -170,8 +170,9 @@ class _Mapping:
         for nth in order:
             (name, _), (unit, _) = held.types[nth], units[nth]
             if nth == main and unit != "count":
-                amounts = np.concatenate([values[:, nth] for _, values in samples.values()] or [np.empty(0, np.int64)])
-                event, steps[0] = as_samples(name, unit, amounts)
+                is_sampled = is_timed and unit == "ns" and self._are_multiples(samples, nth, period)
+                event = Event(name, "samples", period, "clock") if is_sampled else as_samples(name, unit)
+                steps[0] = period if is_sampled else 1
                 row_of[nth] = self.profile.add_event(event)
                 continue
             leader = row_of.get(nth - 1, -1) if unit != "count" and nth and units[nth - 1][0] == "count" else -1
@@ -182,6 +183,10 @@ class _Mapping:
                 event = event._replace(interval_ns=period)
             row_of[nth] = self.profile.add_event(event)
         return order, [row_of[nth] for nth in order], steps
+
+    def _are_multiples(self, samples: dict[Owner, tuple[Array, Array]], nth: int, period: int) -> bool:
+        """Whether all amounts of a sample type are multiples of the time between two samples."""
+        return period > 0 and all(not np.any(values[:, nth] % period) for _, values in samples.values())
 
     def _samples(self) -> dict[Owner, tuple[Array, Array]]:
         """Returns the samples of each owner: stacks, int32, and values, int64, in the units of the events."""

@@ -132,10 +132,10 @@ class _Mapping:
             # Equal samples behind each other may be one.
             times = np.rint(amount / max(usual, 1)).astype(np.int64)
             are_joined = usual > 0 and bool(np.all(np.abs(times * usual - amount) <= usual // 50 + 1))
-            event, step = (Event("samples", "samples", usual), 1) if are_joined else as_samples("time", "ns", amount)
-            amount = times if are_joined else amount // step
+            event = Event("samples", "samples", usual) if are_joined else as_samples("time", "ns")
+            amount = times if are_joined else amount
         elif unit == "bytes":
-            event, _ = as_samples("bytes", "bytes", amount)
+            event = as_samples("bytes", "bytes")
         else:
             event = Event("samples" if parts == 1 else f"1/{parts} of a sample", "samples")
         row = self.profile.add_event(event)

@@ -148,6 +148,9 @@ class Pprof:
         packed = ((1, b"".join(map(varint, locations))), (2, b"".join(map(varint, values))))
         self.fields.append((2, message(*packed, *said)))
 
+    def period(self, name: str, unit: str, length: int) -> None:
+        self.fields += [(11, message((1, self.text(name)), (2, self.text(unit)))), (12, length)]
+
     def data(self, *others: tuple[int, int | bytes]) -> bytes:
         """others: further fields of the profile, in front."""
         return message(*others, *self.fields, *((6, text.encode()) for text in self.texts))
@@ -161,5 +164,5 @@ def pprof() -> bytes:
     bare = made.location(mapping=program, address=0x402000)
     made.sample([leaf, main], [2, 20_000_000], worker="a b;c")
     made.sample([bare, leaf, main], [1, 10_000_000])
-    period = message((1, made.text("cpu")), (2, made.text("nanoseconds")))
-    return made.data((9, 1_700_000_000 * 10**9), (10, 10**9), (11, period), (12, 10**7))
+    made.period("cpu", "nanoseconds", 10**7)
+    return made.data((9, 1_700_000_000 * 10**9), (10, 10**9))

@@ -21,6 +21,8 @@ Key = tuple[Any, ...]
 # of a deterministic program; ratio: of two of these.
 Model = Literal["samples", "weights", "measured", "exact", "ratio"]
 Unit = Literal["samples", "ns", "bytes", "count", "ratio"]
+# What samples are called that are amounts, by their unit.
+MEASURED = {"bytes": "bytes", "ns": "time"}
 STATISTICS = ("count", "sum", "p50", "p99", "max")
 
 
@@ -134,12 +136,12 @@ class Sides:
         called = np.array([of_run[2] for of_run in sums], np.float64)
         lasted = np.array([run.duration_ns for run in runs], np.float64)
         rows = {"time of samples": sampled, "time of calls": called, "duration of the recording": lasted}
-        if self.are_of_bytes:
+        if self.measured_unit:
             # Their times are made.
-            rows = {"bytes": sampled}
+            rows = {MEASURED[self.measured_unit]: sampled}
         kept = {name: values for name, values in rows.items() if values.any()}
         is_timed = all(run.sample_ns for run in runs) or not sampled.any()
-        unit: Unit = "bytes" if self.are_of_bytes else "ns" if is_timed else "samples"
+        unit: Unit = self.measured_unit or ("ns" if is_timed else "samples")
         values = np.array(list(kept.values())).reshape(len(kept), len(runs))
         return Amounts(
             "time", "whole", unit, "measured",
@@ -147,9 +149,10 @@ class Sides:
         )  # fmt: skip
 
     @property
-    def are_of_bytes(self) -> bool:
-        """Whether the samples of all runs are bytes, as those of heaps."""
-        return all(run.sampling is not None and run.sampling.is_of_bytes for run in self.runs)
+    def measured_unit(self) -> Literal["", "bytes", "ns"]:
+        """Returns what the samples of all runs are amounts of, as bytes of heaps; "" where any counts samples."""
+        units = {run.sampling.sample_unit if run.sampling is not None else "" for run in self.runs}
+        return "bytes" if units == {"bytes"} else "ns" if units == {"ns"} else ""
 
     def function_of(self, nth: int, function: Function) -> Function:
         """Returns what a function of the run of that number is called here."""
@@ -170,8 +173,10 @@ class Sides:
 
     def _of_metric(self, metric: Metric) -> Amounts:
         """Returns the rows of all runs by what they are called here, without those that have nothing in the column."""
-        if metric.model == "samples" and self.are_of_bytes:
-            metric = metric._replace(unit="bytes", model="measured", title=metric.title.replace("samples", "bytes"))
+        if metric.model == "samples" and self.measured_unit:
+            unit = self.measured_unit
+            title = metric.title.replace("samples", MEASURED[unit])
+            metric = metric._replace(unit=unit, model="measured", title=title)
         place: dict[Key, int] = {}
         cells: list[tuple[Array, Array]] = []
         for nth, run in enumerate(self.runs):

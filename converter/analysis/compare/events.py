@@ -15,7 +15,7 @@ import numpy as np
 from traceferry.analysis.compare.amounts import Amounts, Key, Model, Sides, Unit
 from traceferry.analysis.compare.runs import Recorded, Run
 from traceferry.analysis.totals.ratios import Ratio, ratios_of
-from traceferry.model import OF_BYTES, Array, Event
+from traceferry.model import Array, Event
 
 # Of more events than these, tracepoints with few samples have no tables.
 MOST_EVENTS = 24
@@ -71,9 +71,9 @@ class Events:
 
     @property
     def main(self) -> str:
-        """The name of the event of which all samples are, "" where there is none: of one whose samples are bytes as
-        the recorder has it."""
-        names = {"" if run.sampling is None else run.sampling.name.removesuffix(OF_BYTES) for run in self.sides.runs}
+        """The name of the event of which all samples are, "" where there is none: of one whose samples are amounts
+        as the recorder has it."""
+        names = {"" if run.sampling is None else run.sampling.plain_name for run in self.sides.runs}
         return names.pop() if len(names) == 1 else ""
 
     def tables(self) -> Iterator[Amounts]:

@@ -262,7 +262,7 @@ def _tables(gate: Gate, comparison: Comparison) -> list[Compared]:
     found = comparison.tables_named(gate.table)
     if not found and gate.metric == comparison.events.main and not gate.is_of_kind:
         tables = comparison.tables_named(gate.statistic or "self")
-        return [table for table in tables if table.amounts.unit in ("samples", "bytes")]
+        return [table for table in tables if table.amounts.model in ("samples", "measured")]
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.costs import IN_MEMORY, Cost, costs_of, is_without_name, library_of
-from traceferry.common.units import format_duration, format_size
+from traceferry.common.units import format_amount, format_duration
 from traceferry.model import Array, TraceBuilder, sums
 from traceferry.symbolication.short_names import brief_name
 from traceferry.timeline.off_cpu import EVENT as OFF_CPU
@@ -68,10 +68,10 @@ def _name(trace: TraceBuilder, func: int) -> str | None:
 
 def costs_title(costs: Json) -> str:
     """Returns what the amounts are of."""
-    if costs["unit"] == "ns":
+    if costs["of"] == OFF_CPU.name:
         return f"largest costs of {format_duration(costs['whole'])} off the CPU"
-    if costs["unit"] == "bytes":
-        return f"largest costs of {format_size(costs['whole'])}"
+    if costs["unit"] != "samples":
+        return f"largest costs of {format_amount(costs['whole'], costs['unit'])}"
     return f"largest costs of {costs['whole']:,} sample{'s' * (costs['whole'] != 1)}"
 
 
@@ -85,7 +85,7 @@ def cost_words(cost: Json, costs: Json, shorts: Mapping[str, str]) -> tuple[str,
 
     if cost["is_idle"]:
         return share(amount), "", IDLE, "", ""
-    waits = "waits, " if costs["unit"] == "ns" else ""
+    waits = "waits, " if costs["of"] == OFF_CPU.name else ""
     name = _shown(cost["function"], shorts) if cost["function"] else ""
     line = f":{cost['line']}" if cost["line"] else ""
     place = f" {cost['file'].rpartition('/')[2]}{line}" if cost["file"] else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import dropwhile
 from typing import Any
 
@@ -12,7 +13,7 @@ from traceferry.analysis.info.threads import counted, percent, threads_lines
 from traceferry.analysis.verdict import verdict_lines
 from traceferry.common.report import KINDS, n_times
 from traceferry.common.shown_text import aligned, shown
-from traceferry.common.units import format_duration, format_size
+from traceferry.common.units import format_amount, format_duration
 from traceferry.symbolication.short_names import short_names
 
 Json = dict[str, Any]
@@ -177,19 +178,14 @@ def _events(events: Json, unit: str) -> list[str]:
     ratios = _table("ratios", [("ratio", _ratio), _name("name", "of all that was counted")], events["ratios"])
     if len(events["recorded"]) < 2:
         return ratios
-    first = events["recorded"][0]
+    first, is_amount = events["recorded"][0], unit != "samples"
 
     def weight(event: Json) -> str:
-        return _amount(event["weight"], unit if event is first and unit == "bytes" else event["unit"])
+        return format_amount(event["weight"], unit if event is first and is_amount else event["unit"])
 
-    samples = ("samples", lambda event: "" if event is first and unit == "bytes" else str(event["samples"]))
+    samples = ("samples", lambda event: "" if event is first and is_amount else str(event["samples"]))
     columns = [samples, ("weight", weight), ("event", _event_name)]
     return _table("events", columns, events["recorded"]) + ratios
-
-
-def _amount(value: int, unit: str) -> str:
-    formats = {"ns": format_duration, "bytes": format_size}
-    return formats.get(unit, str)(value)
 
 
 def _event_name(event: Json) -> str:
@@ -208,13 +204,14 @@ def _functions(functions: Json, shorts: Shorts) -> list[str]:
         columns += [*_shared("total_ns", "total", whole_ns, format_duration), _number("calls")]
         of.append(format_duration(whole_ns))
     if any(row["total_samples"] for row in top):
-        is_size = functions["sample_unit"] == "bytes"
-        show, head = (format_size, "itself") if is_size else (str, "samples")
+        unit = functions["sample_unit"]
+        is_amount = unit != "samples"
+        show, head = partial(format_amount, unit=unit), "itself" if is_amount else "samples"
         columns += [
             *_shared("samples", head, n_samples, show),
             *_shared("total_samples", "with callees", n_samples, show),
         ]
-        of.append(format_size(n_samples) if is_size else counted(n_samples, "sample"))
+        of.append(show(n_samples) if is_amount else counted(n_samples, "sample"))
     columns += _weights(top)
     columns.append(("function", lambda row: _function(row, shorts)))
     title = counted(functions["total"], "function") + (f", of {' and '.join(of)}" if of else "")
@@ -243,7 +240,7 @@ def _weight(nth: int, of: Json) -> Column:
 
     def show(row: Json) -> str:
         amount = row["weights"][nth]["self"]
-        return _amount(amount, of["unit"]) if amount else ""
+        return format_amount(amount, of["unit"]) if amount else ""
 
     return of["event"], show
 

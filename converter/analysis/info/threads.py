@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from traceferry.common.shown_text import aligned
-from traceferry.common.units import format_size
+from traceferry.common.units import format_amount
 
 Json = dict[str, Any]
 # Of a thread with more kinds of markers, so many are named: Firefox's main thread has 40.
 MAX_HELD, SHOWN_HELD = 5, 4
+
+
+# What samples are called that are amounts.
+AMOUNTS = {"ns": "time"}
 
 
 def counted(n: int, what: str) -> str:
@@ -23,17 +27,17 @@ def percent(part: int, whole: int) -> str:
 
 def threads_lines(processes: list[Json], top: int, unit: str = "samples") -> list[str]:
     """Returns the lines of threads and of processes, the first `top` of those that have anything. unit: of samples."""
-    show = format_size if unit == "bytes" else str
     threads = [(process, thread) for process in processes for thread in process["threads"]]
     n_samples, n_calls = (sum(thread[key] for _, thread in threads) for key in ("samples", "calls"))
     busy = sorted(((p, t) for p, t in threads if any(_weight(t))), key=lambda pair: [-n for n in _weight(pair[1])])
     shown = busy[:top]
     has = {key: any(_amount(thread, key) for _, thread in shown) for key in ("samples", "calls", "allocations")}
-    head = [word for key, name in (("samples", unit), ("calls", "calls")) if has[key] for word in (name, "%")]
+    names = ("samples", AMOUNTS.get(unit, unit)), ("calls", "calls")
+    head = [word for key, name in names if has[key] for word in (name, "%")]
     head += ["allocations"] if has["allocations"] else []
     cells = [[*head, "thread"]] if shown else []
     for process, thread in shown:
-        row = [show(thread["samples"]), percent(thread["samples"], n_samples)] if has["samples"] else []
+        row = [format_amount(thread["samples"], unit), percent(thread["samples"], n_samples)] if has["samples"] else []
         row += [str(thread["calls"]), percent(thread["calls"], n_calls)] if has["calls"] else []
         row += [str(thread["allocations"]["count"])] if has["allocations"] else []
         cells.append([*row, _name(process, thread, len(processes) > 1)])

@@ -14,7 +14,7 @@ import numpy as np
 
 from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
 from traceferry.analysis.totals.rows import by_pair
-from traceferry.model import BYTES, Array, Event, Table, Thread, ThreadData, Trace, TraceBuilder, sums
+from traceferry.model import Array, Event, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.native.distinct import distinct_with_places
 from traceferry.native.nodes import NodeTable
 
@@ -79,8 +79,9 @@ def measure_of(event: Event) -> Measure:
 
 
 def unit_of(trace: Trace, measure: Measure) -> str:
-    """Returns the unit of a measure of the trace: of samples that are bytes, "bytes"."""
-    return BYTES if measure == SAMPLES and trace.sample_unit == BYTES else measure.unit
+    """Returns the unit of a measure of the trace: of samples that are amounts, theirs."""
+    is_amount = measure == SAMPLES and trace.sample_unit != "samples"
+    return trace.sample_unit if is_amount else measure.unit
 
 
 def is_weighed(event: Event) -> bool:

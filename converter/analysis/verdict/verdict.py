@@ -10,8 +10,8 @@ from traceferry.analysis.verdict.case import Advice, Case, Finding
 from traceferry.analysis.verdict.findings import OTHER, findings
 from traceferry.common.report import KINDS, Severity
 from traceferry.common.shown_text import encodable
-from traceferry.common.units import format_duration, format_size
-from traceferry.model import BYTES, OF_BYTES, Event, Trace
+from traceferry.common.units import format_amount, format_duration
+from traceferry.model import BYTES, Event, Trace
 
 MOST_ADVICE = 3
 GOOD = "good"
@@ -127,7 +127,6 @@ def _good(case: Case) -> str:
 
 def _amount(event: Event, n: int) -> str:
     """Returns how much was counted in words."""
-    if event.is_of_bytes:
-        name = event.name.removesuffix(OF_BYTES)
-        return format_size(n) + (f" of {name}" if name != BYTES else "")
+    if event.sample_unit != "samples":
+        return format_amount(n, event.sample_unit) + (f" of {event.plain_name}" if event.plain_name != BYTES else "")
     return f"{n:,} sample{'s' if n != 1 else ''}" + (f" of {event.name}" if event.name != NO_EVENT else "")

@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         registry.exporter_for(path)
     found = find_recordings(arguments)
     by = tuple(arguments.by.split(",")) if arguments.by else found.labels
-    work = Aggregation(reading_of(arguments, found), tuple(COLUMNS))
+    work = Aggregation(reading_of(arguments, found, arguments.output), tuple(COLUMNS))
     with ExitStack() as kept:
         output = arguments.output or kept.enter_context(TemporaryDirectory(prefix="traceferry-"))
         counts = run_fleet(
@@ -144,7 +144,8 @@ def find_recordings(arguments: argparse.Namespace) -> Found:
     return found
 
 
-def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
+def reading_of(arguments: argparse.Namespace, found: Found, folder: str | None) -> Any:
+    """folder: of the outputs, or its URL; None: there is none."""
     from traceferry.apps.fleet import storage
     from traceferry.apps.fleet.inputs import LABEL
     from traceferry.apps.fleet.work import Reading
@@ -155,7 +156,7 @@ def reading_of(arguments: argparse.Namespace, found: Found) -> Any:
         raise UsageError(f"--symbols with {{{unknown[0]}}}: no such label; the inputs have: {labels}")
     # Workers may have another working folder; and one folder has one name, which counts for --resume.
     symbols = tuple(os.path.realpath(url) if storage.is_local(url) else url for url in arguments.symbols)
-    output, given_cache = (storage.absolute(url) if url else "" for url in (arguments.output, arguments.symbol_cache))
+    output, given_cache = (storage.absolute(url) if url else "" for url in (folder, arguments.symbol_cache))
     cache = given_cache or (storage.joined(output, SYMBOLS) if output else "")
     # Which files those with labels are is known for each recording only.
     known = {url: storage.identities(url) for url in symbols if not LABEL.search(url)}

@@ -111,13 +111,13 @@ def _run_batch(arguments: argparse.Namespace) -> int:
     from traceferry.apps.fleet.work import Conversion
 
     if len(arguments.output) != 1:
-        raise UsageError("--batch needs one folder for its outputs: -o FOLDER")
+        raise UsageError("--batch needs a folder for its outputs, and one only: -o FOLDER")
     (folder,) = arguments.output
     exporter = registry.exporter_named(arguments.to or registry.DEFAULT_EXPORTER)
     exporter.writer(arguments.without)
     found = aggregate.find_recordings(arguments)
     work = Conversion(
-        aggregate.reading_of(arguments, found), absolute(folder), exporter.name, exporter.default_suffix,
+        aggregate.reading_of(arguments, found, folder), absolute(folder), exporter.name, exporter.default_suffix,
         tuple(arguments.without),
     )  # fmt: skip
     counts = run_fleet(

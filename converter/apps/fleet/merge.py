@@ -20,7 +20,6 @@ from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import MEASURES, Group, nodes_by_root
 from traceferry.common.shown_text import encodable
 from traceferry.model import (
-    OF_BYTES,
     SAMPLES,
     Array,
     Clock,
@@ -133,7 +132,7 @@ def _measures(own: Mapping[str, Array], group: Group) -> Iterator[tuple[str, str
     if has["weight"] and (unit in ("ns", "bytes") or not has["samples"]):
         yield "weight", unit
     elif has["samples"]:
-        yield "samples", "bytes" if Event(group[2], unit).is_of_bytes else "samples"
+        yield "samples", Event(group[2], unit).sample_unit
     if has["allocated_bytes"]:
         yield "allocated_bytes", "bytes"
 
@@ -166,8 +165,8 @@ def _name(group: Group, measure: str) -> str:
     process, thread, event, unit = group
     names = [process, thread] if thread and thread != process else [process]
     of = f"samples of {event}" if event else "samples"
-    if Event(event, unit).is_of_bytes:
-        of = event.removesuffix(OF_BYTES)
+    if Event(event, unit).sample_unit != "samples":
+        of = Event(event, unit).plain_name
     what = {"samples": of, "weight": event or "samples"}
     words = what.get(measure) or {"time_ns": "calls", "allocated_bytes": "allocations"}[measure]
     return f"{' / '.join(name for name in names if name) or 'thread'}: {words}"

@@ -74,9 +74,15 @@ function fileName(path) {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** What an event is called whose samples are bytes: its name says so. */
-function sizeTitle(name) {
-  return name === "bytes" ? "Bytes" : name.replace(/ \(bytes\)$/, "");
+/** The unit of what is counted as samples. */
+function sampleUnit(info) {
+  const unit = info.functions.sample_unit;
+  return unit === "samples" ? "count" : unit;
+}
+
+/** What an event is called whose samples are bytes, or ns: its name says so. */
+function amountTitle(name) {
+  return name === "bytes" ? "Bytes" : name.replace(/ \((?:bytes|ns)\)$/, "");
 }
 
 function measureTitle({ name, unit, kind }) {
@@ -87,8 +93,8 @@ function measureTitle({ name, unit, kind }) {
     const of = unit === "ns" ? "time" : unit === "count" || name.includes(unit) ? "" : unit;
     return name === "tracepoints" ? "All tracepoints" : of === "" ? name : `${name} (${of})`;
   }
-  if (name === "samples" && unit === "bytes") {
-    return "Bytes";
+  if (name === "samples" && unit !== "count") {
+    return unit === "bytes" ? "Bytes" : "Time";
   }
   const title = name.charAt(0).toUpperCase() + name.slice(1);
   return unit === "count" || unit === "bytes" || name === "time of calls"

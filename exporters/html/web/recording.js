@@ -188,8 +188,8 @@ class Recording {
   /** What a measure is called where one is chosen. */
   titleOf(measure) {
     const main = this.mainEvent();
-    if (measure.name === "samples" && measure.unit === "bytes") {
-      return sizeTitle(this.info.events.recorded[0].name);
+    if (measure.name === "samples" && measure.unit !== "count") {
+      return amountTitle(this.info.events.recorded[0].name);
     }
     return measure.name === "samples" && measure.kind === undefined && main !== ""
       ? `Samples of ${main}`

@@ -58,8 +58,8 @@ function cardsOf(recording) {
     formatCount(threads.length),
   ]);
   const [what, nSamples, others] = sampledIn(recording, samples);
-  const show = info.functions.sample_unit === "bytes" ? formatBytes : formatCount;
-  cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], [what, nSamples > 0 ? show(nSamples) : ""]);
+  const unit = sampleUnit(info);
+  cards.push(["Calls", calls > 0 ? formatCount(calls) : ""], [what, nSamples > 0 ? formatAmount(nSamples, unit) : ""]);
   const shown = others.length > 3 ? [] : others;
   cards.push(
     ...shown.map((event) => [
@@ -103,8 +103,8 @@ function sampledIn(recording, samples) {
     return [`Samples of ${recording.tracepoints} tracepoints`, all, others];
   }
   const main = recording.mainEvent();
-  if (recording.info.functions.sample_unit === "bytes") {
-    return [sizeTitle(recorded[0].name), samples, recorded.slice(1).filter((e) => e.samples > 0)];
+  if (sampleUnit(recording.info) !== "count") {
+    return [amountTitle(recorded[0].name), samples, recorded.slice(1).filter((e) => e.samples > 0)];
   }
   return [main === "" ? "Samples" : `Samples of ${main}`, samples, recorded.slice(1).filter((e) => e.samples > 0)];
 }

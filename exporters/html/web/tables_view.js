@@ -343,12 +343,14 @@ function threadsView(recording) {
     process.threads.map((thread) => ({ ...thread, process: `${process.name || "process"} ${process.pid}` })),
   );
   const count = (title, value) => ({ title, value, show: (row) => formatCount(value(row)) });
-  const isSize = recording.info.functions.sample_unit === "bytes";
+  const unit = sampleUnit(recording.info);
   const columns = [
     count("Calls", (row) => row.calls),
-    isSize
-      ? { title: "Bytes", value: (row) => row.samples, show: (row) => formatBytes(row.samples) }
-      : count("Samples", (row) => row.samples),
+    {
+      title: { bytes: "Bytes", ns: "Time" }[unit] ?? "Samples",
+      value: (row) => row.samples,
+      show: (row) => formatAmount(row.samples, unit),
+    },
     count("Allocations", (row) => row.allocations.count),
     count("Events", (row) => Object.values(row.markers).reduce((a, b) => a + b, 0)),
   ].filter(({ value }) => rows.some((row) => value(row) > 0));
