@@ -167,7 +167,7 @@ def test_the_kernel_of_a_guest_hides_nothing_of_the_host() -> None:
 
 def why(path: str, when: float | None = 1e9) -> tuple[str, str]:
     files = recorded_files.RecordedFiles(traceferry.Report(), (), (), ImportContext().limit, when)
-    return files.why_unnamed(path)
+    return files.why_unnamed(path, None)
 
 
 def test_what_is_gone_is_not_advised_to_be_taken_from_its_path(tmp_path: Path) -> None:
@@ -233,22 +233,44 @@ BUILDS = {
 
 
 def another_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, here: tuple[int, int] = (8, 1), changed: int = -HOUR
-) -> tuple[PerfData, str]:
-    """Returns a recording of this machine, and a library's path, whose file has the inode 7."""
+    folder: Path, monkeypatch: pytest.MonkeyPatch, here: tuple[int, int] = (8, 1), changed: int = -HOUR,
+    inode_changed: int | None = None, n_links: int = 1,
+) -> tuple[PerfData, str]:  # fmt: skip
+    """Returns a recording of this machine, and a library's path, whose file has the inode 7. changed, inode_changed:
+    seconds from the recording to the last change of the content, and of the inode, which is the same by default."""
     library, now, real = folder / "libx.so", int(time.time()), os.stat
     library.write_bytes(Dwarf().elf([Symbol("f", 0x1000, 16)]))
     monkeypatch.setattr(recorded_files, "build_id_of", lambda data: "12" * 20)
 
     def stat(path: os.PathLike[str] | str, **options: Any) -> os.stat_result:
         found = real(path, **options)
-        times = (now + changed,) * 3
-        ours = os.stat_result((found.st_mode, 7, os.makedev(*here), 1, 0, 0, found.st_size, *times))
+        times = now, now + changed, now + (changed if inode_changed is None else inode_changed)
+        ours = os.stat_result((found.st_mode, 7, os.makedev(*here), n_links, 0, 0, found.st_size, *times))
         return ours if path == str(library) else found
 
     monkeypatch.setattr(recorded_files.os, "stat", stat)
     data = recorded().feature(HOSTNAME=platform.node(), OSRELEASE=platform.release())
     return data.feature(CLOCK_DATA=(1, now * 10**9, START)), str(library)
+
+
+# inode of the mapping, how many links the file has, seconds from the recording to the change of the content; whether
+# the file names the function, where its inode was changed after the recording
+LINKED = {
+    "another link to the same file, as of perf's cache": (7, 2, -HOUR, True),
+    "another file, with an old time of its content": (9, 2, -HOUR, False),
+    "the same file, written since": (7, 2, HOUR, False),
+    "the same file, of which only the inode changed": (7, 1, -HOUR, False),
+}
+
+
+@pytest.mark.parametrize(("inode", "n_links", "changed", "is_named"), LINKED.values(), ids=LINKED)
+def test_a_link_to_a_file_changes_nothing(
+    inode: int, n_links: int, changed: int, is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, library = another_file(tmp_path, monkeypatch, changed=changed, inode_changed=HOUR, n_links=n_links)
+    trace = trace_with(data, library, device=(8, 1), inode=inode)
+    names = {trace.func_name(func) for func in range(len(trace.funcs))}
+    assert ("f" in names, not issues(trace, "names_missing")) == (is_named, is_named)
 
 
 def trace_with(data: PerfData, library: str, context: ImportContext | None = None, **mapping: Any) -> Trace:

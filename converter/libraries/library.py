@@ -13,6 +13,7 @@ from traceferry.model.categories import NATIVE
 from traceferry.symbolication.demangle import Demangler, shown_frames
 
 if TYPE_CHECKING:
+    from traceferry.libraries.recorded_files import Inode
     from traceferry.symbolication.binary import Binary
     from traceferry.symbolication.interface import Symbols
     from traceferry.symbolication.libraries import LibraryFile
@@ -46,7 +47,8 @@ class Library:
     n_nameless: how many addresses were looked up, and at how many of them nothing was found; keeps: whether `asked`
     keeps these (uint64, as `addresses` says), and `unwound` those in stacks (uint64, as linked); is_jitted_object:
     whether a tool made the file of a JIT compiler's code; is_by_offset: whether offsets in the file are looked up, not
-    addresses; path: as recorded; not_called: those of functions that only their instructions tell."""
+    addresses; path: as recorded; inode: of the file, None is unknown; not_called: those of functions that only their
+    instructions tell."""
 
     number: int
     name: str
@@ -63,6 +65,7 @@ class Library:
     is_jitted_object: bool = False
     is_by_offset: bool = True
     path: str = ""
+    inode: Inode | None = None
     asked: list[Array] = field(default_factory=list)
     unwound: list[Array] = field(default_factory=list)
     not_called: set[int] = field(default_factory=set)

@@ -54,11 +54,18 @@ IS_AN_IMAGE = (
 )
 
 
+class Inode(NamedTuple):
+    """Tells a file apart on one machine, as the kernel records it. device: its major and minor number."""
+
+    device: tuple[int, int]
+    number: int
+
+
 class Recorded(NamedTuple):
     """A library as an input names it. path: on the recorded machine, or its name alone; build_id: in hex, "" is
     unknown; category: of its code, "" is by its path; begin, length: the bytes of the file that were mapped, 0 is
     unknown; is_jitted_object: whether a tool made the file of a JIT compiler's code; is_another: whether it is another
-    file than the one at the path here."""
+    file than the one at the path here; inode: the file's, None is unknown."""
 
     path: str
     build_id: str = ""
@@ -67,6 +74,7 @@ class Recorded(NamedTuple):
     length: int = 0
     is_jitted_object: bool = False
     is_another: bool = False
+    inode: Inode | None = None
 
 
 class RecordedFiles:
@@ -149,7 +157,7 @@ class RecordedFiles:
             status = os.stat(path)
         except (OSError, ValueError):
             return None
-        if not self._is_unchanged(status):
+        if not self._is_unchanged(status, recorded.inode):
             return None
         source = self._opened(path)
         if source is None or not covers_code(source.data, recorded.begin, recorded.begin + recorded.length):
@@ -157,27 +165,35 @@ class RecordedFiles:
         self._report.note("file_is_another" if recorded.is_another else "files_unverified", where=path, detail=path)
         return source
 
-    def is_another(self, path: str, build_id: str, device: tuple[int, int], inode: int) -> bool:
+    def is_another(self, path: str, build_id: str, inode: Inode) -> bool:
         """Whether another file was mapped than the one at this path, which was there already when the recording was
         written to last, and has the recorded build id, or none is recorded: programs in containers, in mount namespaces
-        or below another root have files of their own. device: its major and minor number. False where that cannot be
+        or below another root have files of their own. inode: of the file that was mapped. False where that cannot be
         told: of another machine, and of file systems without a block device, as btrfs and overlayfs, of which stat(2)
         has other numbers than the kernel records."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):
             return False
-        here = os.major(status.st_dev), os.minor(status.st_dev)
-        if not self._is_unchanged(status) or not inode or not here[0]:
+        here = _inode_of(status)
+        if not self._is_unchanged(status, inode) or not inode.number or not here.device[0]:
             return False
-        is_another = not device[0] or (device == here and inode != status.st_ino)
+        is_another = not inode.device[0] or (inode.device == here.device and inode.number != here.number)
         return is_another and self._at(path, build_id)[0] is not None
 
-    def _is_unchanged(self, status: os.stat_result) -> bool:
-        """Whether nobody has written to a file since the recording, which is of this machine and kernel."""
-        return self._unchanged_since is not None and max(status.st_mtime, status.st_ctime) <= self._unchanged_since
+    def _is_unchanged(self, status: os.stat_result, inode: Inode | None) -> bool:
+        """Whether nobody has written to a file since the recording, which is of this machine and kernel. inode: of the
+        file that was mapped.
 
-    def why_unnamed(self, path: str) -> tuple[str, str]:
+        What is copied over another file may keep an old time of its content, but not of its inode. That time changes,
+        too, where the same file has got another link since, as perf's cache of build ids makes.
+        """
+        if self._unchanged_since is None or status.st_mtime > self._unchanged_since:
+            return False
+        is_linked = status.st_nlink > 1 and inode is not None and inode == _inode_of(status)
+        return is_linked or status.st_ctime <= self._unchanged_since
+
+    def why_unnamed(self, path: str, inode: Inode | None) -> tuple[str, str]:
         """Returns (why nothing names the file at this path, of which no build id is recorded; what the user can do),
         "" where nothing special is known of it."""
         if path.lower().endswith(DOTNET_IMAGES):
@@ -195,7 +211,7 @@ class RecordedFiles:
                 return "its AppImage is no longer mounted, and no build id is recorded", IS_IN_APP_IMAGE
             advice = IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else IS_GONE
             return "no file is at its path now, and no build id is recorded", advice
-        if not self._is_unchanged(status):
+        if not self._is_unchanged(status, inode):
             return "the file was changed after the recording, and no build id is recorded", IS_CHANGED
         if self._is_image(path):
             return "it is no ELF file: a runtime's image, of which that alone knows the functions", IS_AN_IMAGE
@@ -213,3 +229,7 @@ class RecordedFiles:
         if source is not None:
             source.note_losses(self._report)
         return source
+
+
+def _inode_of(status: os.stat_result) -> Inode:
+    return Inode((os.major(status.st_dev), os.minor(status.st_dev)), status.st_ino)

@@ -119,7 +119,7 @@ class Libraries:
         if library is None:
             category = recorded.category or category_of_file(path)
             library = Library(len(self.libraries), Path(path).name, build_id, None, None, category=category)
-            library.path = path
+            library.path, library.inode = path, recorded.inode
             library.keeps, library.is_jitted_object = self._answers.keeps, recorded.is_jitted_object
             self._library_of[path, build_id] = library
             self.libraries.append(library)
@@ -161,7 +161,7 @@ class Libraries:
         if library.symbols is None:
             why, advice = "the file was not found", OF_BUILD
             if not library.build_id:
-                ask = partial(self._files.why_unnamed, library.path)
+                ask = partial(self._files.why_unnamed, library.path, library.inode)
                 why, advice = self._answers.ask(f"why unnamed {where}", report, ask, unpacked=two_of(str))
             detail = f"{counts}: {why or 'no build id is recorded'}"
             report.note("names_missing", n, where=where, detail=detail, advice=advice or None)

@@ -18,7 +18,7 @@ from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Features, Mmap, Recording
 from traceferry.libraries import vdso
 from traceferry.libraries.library import Library
-from traceferry.libraries.recorded_files import Recorded
+from traceferry.libraries.recorded_files import Inode, Recorded
 from traceferry.libraries.search import Libraries, two_of
 from traceferry.model import Array, TraceBuilder
 from traceferry.model.categories import KERNEL as KERNEL_CODE
@@ -94,7 +94,7 @@ class Natives(Libraries):
         self._features = recording.features
         self._n_nameless_in_kernel = 0
         # By path and file of a mapping: whether another file is there here.
-        self._has_another: dict[tuple[str, bytes], bool] = {}
+        self._has_another: dict[tuple[str, Inode], bool] = {}
         answers = beside.answers if beside is not None else MACHINE
         self._is_this_machine, self._is_this_system = answers.ask(
             "this machine", trace.report, partial(_is_this_system, self._features), unpacked=two_of(bool)
@@ -116,23 +116,24 @@ class Natives(Libraries):
         build_id = mapped.build_id or self._features.build_ids.get(listed, "") or self._vdso_build_id(mapped)
         category = KERNEL_CODE if mapped.pid == -1 else ""
         is_jitted = JITTED_OBJECT.fullmatch(os.path.basename(path)) is not None
-        is_another = mapped.pid != -1 and not mapped.build_id and self._is_another(path, build_id, mapped.file)
+        inode = _inode_of(mapped.file) if mapped.file else None
+        is_another = mapped.pid != -1 and not mapped.build_id and self._is_another(path, build_id, inode)
         # perf took the build id of the file that is at the path for perf itself.
         of_program = "" if is_another else build_id
-        return self.library(Recorded(path, of_program, category, mapped.pgoff, mapped.length, is_jitted, is_another))
+        of_file = mapped.pgoff, mapped.length, is_jitted, is_another, inode
+        return self.library(Recorded(path, of_program, category, *of_file))
 
-    def _is_another(self, path: str, build_id: str, file: bytes) -> bool:
-        """Whether the program had another file at a path than is there here. file: of the mapping."""
-        if not file or not os.path.isabs(path):
+    def _is_another(self, path: str, build_id: str, inode: Inode | None) -> bool:
+        """Whether the program had another file at a path than is there here. inode: of the mapping."""
+        if inode is None or not os.path.isabs(path):
             return False
-        if (path, file) not in self._has_another:
-            major, minor, inode = struct.unpack("=IIQ", file)
-            find = partial(self._files.is_another, path, build_id, (major, minor), inode)
-            key = f"another file {path} {file.hex()}"
-            self._has_another[path, file] = self._answers.ask(
+        if (path, inode) not in self._has_another:
+            find = partial(self._files.is_another, path, build_id, inode)
+            key = f"another file {path} {inode.device[0]}:{inode.device[1]} {inode.number}"
+            self._has_another[path, inode] = self._answers.ask(
                 key, self._trace.report, find, unpacked=partial(checked, kind=bool)
             )
-        return self._has_another[path, file]
+        return self._has_another[path, inode]
 
     def note_problems(self) -> None:
         super().note_problems()
@@ -254,3 +255,9 @@ class Natives(Libraries):
                 here = self._kernel.address_of(symbol)
                 return mapped.pgoff - here if here else 0
         return 0
+
+
+def _inode_of(file: bytes) -> Inode:
+    """file: of a mapping."""
+    major, minor, number = struct.unpack("=IIQ", file)
+    return Inode((major, minor), number)
