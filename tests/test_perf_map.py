@@ -1590,6 +1590,15 @@ def test_processors() -> None:
 LOSSES: dict[str, tuple[Callable[[PerfData], PerfData], dict[str, int]]] = {
     "records": (lambda d: d.lost(5).lost(7), {"lost_samples": 12}),
     "samples": (lambda d: d.lost_samples(3), {"lost_samples": 3}),
+    "records, and perf's sum of the samples among them": (
+        lambda d: d.lost(5).lost(2).lost_samples(6, ts=0),
+        {"lost_samples": 7},
+    ),
+    "perf's sum alone": (lambda d: d.lost(1).lost_samples(6, ts=0), {"lost_samples": 6}),
+    "records, and samples of the processor's own buffer": (
+        lambda d: d.lost(5).lost_samples(6).lost_samples(4, ts=0),
+        {"lost_samples": 11},
+    ),
     "samples that a filter left out": (
         lambda d: d.lost_samples(3, filtered=True).lost_samples(4),
         {"samples_filtered": 3, "lost_samples": 4},

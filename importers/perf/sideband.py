@@ -80,7 +80,7 @@ def read_sideband(recording: Recording, stream: Stream, table: EventTable) -> No
     recording.switches, recording.deferred = _switches(rows), _deferred(stream, rows, problems)
     recording.namespaces = _namespaces(stream, rows)
     bad: list[int] = []
-    n_lost, n_filtered = 0, 0
+    n_lost = n_lost_by_kernel = n_of_sums = n_filtered = 0
     decoded = np.isin(rows.type, TYPED)
     columns = (rows.type, rows.at, rows.body_end, rows.misc, rows.ts)
     for kind, at, body_end, misc, ts in zip(*(column[decoded].tolist() for column in columns), strict=True):
@@ -93,13 +93,20 @@ def read_sideband(recording: Recording, stream: Stream, table: EventTable) -> No
         if kind not in LOST_TYPES:
             _add(recording, kind, numbers, until_nul(bytes(stream.data[text_at:body_end])), misc, ts)
         # LOST counts records of any type, LOST_SAMPLES samples; both end with the number.
-        elif kind == RecordType.LOST_SAMPLES and misc & MISC_LOST_SAMPLES_BPF:
-            n_filtered += numbers[-1]
-        else:
+        elif kind == RecordType.LOST:
             n_lost += numbers[-1]
+        elif misc & MISC_LOST_SAMPLES_BPF:
+            n_filtered += numbers[-1]
+        elif ts > 0:
+            n_lost_by_kernel += numbers[-1]
+        else:
+            n_of_sums += numbers[-1]
     _note_rows(problems, "bad_record", bad, "records shorter than their fields")
     is_filtered = (rows.type == RecordType.LOST_SAMPLES) & (rows.misc & MISC_LOST_SAMPLES_BPF != 0)
     is_lost = np.isin(rows.type, LOST_TYPES) & ~is_filtered
+    # perf asks at the end for the samples that each event lost (PERF_FORMAT_LOST), and writes them without a time: most
+    # of these are in a LOST of the kernel already.
+    n_lost = max(n_lost, n_of_sums) + n_lost_by_kernel
     recording.losses = Losses(rows.ts[is_lost], rows.cpu[is_lost])
     counts = (("lost_samples", n_lost, is_lost), ("samples_filtered", n_filtered, is_filtered))
     problems += [Problem(kind, n, int(rows.at[chosen].min())) for kind, n, chosen in counts if n]

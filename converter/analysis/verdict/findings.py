@@ -19,6 +19,7 @@ OTHER, LAST = 5, 6
 ENOUGH = 100
 OFTEN = "20000"
 BUFFER = "-m"
+LARGE, LARGEST, PAGES_OF_LARGE = "4M", "16M", 1024
 
 
 def findings(case: Case) -> Iterator[Finding]:
@@ -60,6 +61,8 @@ def _no_samples(case: Case) -> Finding | None:
     if issue is None:
         nothing = Finding("no_samples", 1, "loss", "the recording holds nothing to show", None)
         return nothing if _is_empty(case) else None
+    if "lost_samples" in case.issues:
+        return None  # there were some: see _lost
     advice = []
     # A number of events between samples says nothing of other events.
     command = case.command.plain.without("-c") if case.command is not None else None
@@ -149,21 +152,24 @@ def _clock(case: Case) -> Finding | None:
 
 def _lost(case: Case) -> Finding | None:
     issue = case.issues.get("lost_samples")
-    if issue is None or not case.facts.samples:
+    if issue is None or not (case.facts.samples or "no_samples" in case.issues):
         return None
     share = issue.count / (issue.count + case.facts.samples)
     if share < LOST_FROM:
         return None
     used = case.command.value(BUFFER) if case.command is not None else None
-    larger = _twice(used) if used else "4M"
+    larger = _larger(used) if used else LARGE
     advice = Advice("lost", "a larger buffer loses less", case.record_with({BUFFER: larger}))
     headline = f"{percent(share)} of the records were lost: record with {BUFFER} {larger}"
-    return Finding("lost", 3, "loss", headline, share, (advice,), JUDGED["lost"])
+    return Finding("lost", 3, "loss", headline, share, (advice,), (*JUDGED["lost"], "no_samples"))
 
 
-def _twice(size: str) -> str:
+def _larger(size: str) -> str:
+    """size: of the buffer, or how many pages it has."""
     digits = size.rstrip("BKMG")
-    return f"{2 * int(digits)}{size[len(digits) :]}" if digits.isdecimal() else "16M"
+    if not digits.isdecimal():
+        return LARGEST
+    return LARGE if digits == size and int(size) < PAGES_OF_LARGE // 2 else f"{2 * int(digits)}{size[len(digits) :]}"
 
 
 def _no_symbols(case: Case) -> Finding | None:
