@@ -1741,3 +1741,43 @@ def test_a_recording_without_samples() -> None:
     trace = read(recorded())
     assert [(p.pid, p.name) for p in trace.processes] == [(PID, "app")]
     assert trace.sampling is None
+
+
+# ---------------------------------------------------------------- recordings that follow each other
+
+SLICES: dict[str, tuple[list[PerfData], list[tuple[str, int, list[int]]]]] = {
+    "of one thread": (
+        [recorded().sample(PID, PID, START, A), recorded().sample(PID, PID, START + 50, B)],
+        [("app", PID, [START, START + 50])],
+    ),
+    "the later one first": (
+        [recorded().sample(PID, PID, START + 50, A), recorded().sample(PID, PID, START, B)],
+        [("app", PID, [START, START + 50])],
+    ),
+    "whose second does not tell the thread's name": (
+        [recorded().comm(PID, 8, "w", ts=0).sample(PID, 8, START, A), recorded().sample(PID, 8, START + 50, B)],
+        [("w", 8, [START, START + 50])],
+    ),
+    "of one time: of other processors, or events": (
+        [recorded().sample(PID, PID, START, A).sample(PID, PID, START + 60, A),
+         recorded().sample(PID, PID, START + 50, B)],
+        [("app", PID, [START, START + 60]), ("app", PID, [START + 50])],
+    ),
+    "of two threads with one number": (
+        [recorded().comm(PID, 8, "w", ts=0).sample(PID, 8, START, A),
+         recorded().comm(PID, 8, "x", ts=0).sample(PID, 8, START + 50, B)],
+        [("w", 8, [START]), ("x", 8, [START + 50])],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("recordings", "wanted"), SLICES.values(), ids=SLICES)
+def test_slices_of_one_recording(recordings: list[PerfData], wanted: list[tuple[str, int, list[int]]]) -> None:
+    """As perf record --switch-output writes them."""
+    trace = TraceBuilder()
+    sources = [Source(f"perf.data.{nth}", memoryview(data.bytes())) for nth, data in enumerate(recordings)]
+    importer_named("perf").module.read(sources).add_to(trace, ImportContext())
+    trace.sort()
+    assert laws.check(trace) == []
+    threads = [(thread.name, thread.tid, thread.load(trace).samples["ts"].tolist()) for _, thread in trace.threads]
+    assert [each for each in threads if each[2]] == wanted

@@ -32,6 +32,7 @@ from traceferry.model.schema import (
 from traceferry.model.tables import READ_ONLY, GrowingTable, Strings, Table
 
 Kept = TypeVar("Kept")
+Key = TypeVar("Key")
 ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
 
 
@@ -154,10 +155,23 @@ class ThreadData:
 
     def with_markers_of(self, other: ThreadData) -> ThreadData:
         """Returns these tables, and the other's markers with them."""
-        markers = dict(self.markers)
-        for marker_type, table in other.markers.items():
-            markers[marker_type] = markers[marker_type].merged(table) if marker_type in markers else table
-        return replace(self, markers=markers)
+        return replace(self, markers=_merged(self.markers, other.markers))
+
+    def merged(self, other: ThreadData) -> ThreadData:
+        """Returns the rows of both, by time. Raises ValueError where the other has calls, whose rows arguments name."""
+        if len(other.calls):
+            raise ValueError("threads with calls cannot be merged")
+        names = ("samples", "branches", "allocations", "states", "scheduling")
+        tables = {name: getattr(self, name).merged(getattr(other, name)) for name in names}
+        others = _merged(self.other_samples, other.other_samples)
+        return replace(self, **tables, other_samples=others, markers=_merged(self.markers, other.markers))
+
+
+def _merged(first: Mapping[Key, Table], second: Mapping[Key, Table]) -> dict[Key, Table]:
+    merged = dict(first)
+    for key, table in second.items():
+        merged[key] = merged[key].merged(table) if key in merged else table
+    return merged
 
 
 @dataclass

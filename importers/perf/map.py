@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 IDLE_NAME = "swapper"
 OUTSIDE_NAME = "outside the pid namespace"
 NAMES_TRACK = "Thread name"
+# What a thread without a name is called.
+THREAD_NAME = "thread {}"
 # Names of one thread that the report lists.
 SHOWN_NAMES = 8
 SHOWN_CPUS = 8
@@ -70,6 +72,7 @@ def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder
     known = _KnownThreads(trace)
     counted = count_events([(source.name, recording) for source, recording in recordings], trace)
     for (source, recording), events in zip(recordings, counted, strict=True):
+        known.begin_recording()
         _add_recording(source, recording, events, trace, context, known)
     for source, recording in recordings:
         if recording.counts is not None:
@@ -363,9 +366,14 @@ class _KnownThreads:
     def __init__(self, trace: TraceBuilder) -> None:
         self._of_dumps: dict[tuple[int, int], list[Thread]] = {}
         self._recorded: dict[tuple[int, int], list[Thread]] = {}
+        # By earlier recordings than the one that is added.
+        self._earlier: dict[tuple[int, int], list[Thread]] = {}
         for process, thread in trace.threads:
             if not thread.sample_unit:
                 self._of_dumps.setdefault((id(process), thread.tid), []).append(thread)
+
+    def begin_recording(self) -> None:
+        self._earlier = {key: list(threads) for key, threads in self._recorded.items()}
 
     def renumber(self, process: Process, thread: Thread, tid: int) -> None:
         of_dumps = self._of_dumps.get((id(process), thread.tid), [])
@@ -384,7 +392,12 @@ class _KnownThreads:
         return any(one.start_ts <= thread.end_ts and thread.start_ts <= one.end_ts for one in recorded)
 
     def add(self, process: Process, thread: Thread) -> None:
-        """Adds a thread. One of which a dump tells too is one thread with the tables of both."""
+        """Adds a thread. One of which a dump tells too, or an earlier recording that ended before, as one of those that
+        perf record --switch-output writes, is one thread with the tables of both."""
+        goes_on = self._earlier.get((id(process), thread.tid))
+        if goes_on and _may_be_one(goes_on[-1], thread):
+            _continue(goes_on[-1], thread)
+            return
         of_dumps = self._of_dumps.get((id(process), thread.tid))
         known = of_dumps.pop(0) if of_dumps else thread
         self._recorded.setdefault((id(process), thread.tid), []).append(known)
@@ -398,6 +411,23 @@ class _KnownThreads:
         known.make = lambda trace: of_samples(trace).with_markers_of(of_dump(trace))
 
 
+def _may_be_one(known: Thread, thread: Thread) -> bool:
+    return known.name == thread.name or _is_nameless(known) or _is_nameless(thread)
+
+
+def _is_nameless(thread: Thread) -> bool:
+    return thread.name == THREAD_NAME.format(thread.tid)
+
+
+def _continue(known: Thread, thread: Thread) -> None:
+    """Adds to a thread what another recording has of it."""
+    before, after = known.make, thread.make
+    known.name = thread.name if _is_nameless(known) else known.name
+    known.start_ts, known.end_ts = min(known.start_ts, thread.start_ts), max(known.end_ts, thread.end_ts)
+    known.n_records += thread.n_records
+    known.make = lambda trace: before(trace).merged(after(trace))
+
+
 def _default_name(program: Program, programs: Programs) -> str:
     if program.pid == OUTSIDE:
         return OUTSIDE_NAME if programs.is_nested else IDLE_NAME
@@ -405,7 +435,7 @@ def _default_name(program: Program, programs: Programs) -> str:
 
 
 def _default_thread_name(program: Program, tid: int, programs: Programs) -> str:
-    return _default_name(program, programs) if program.pid == tid == OUTSIDE else f"thread {tid}"
+    return _default_name(program, programs) if program.pid == tid == OUTSIDE else THREAD_NAME.format(tid)
 
 
 def _known_processes(
