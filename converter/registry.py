@@ -159,6 +159,12 @@ def _hermes() -> ImporterModule:
     return hermes
 
 
+def _strace() -> ImporterModule:
+    from traceferry.importers import strace
+
+    return strace
+
+
 def _perfscript() -> ImporterModule:
     from traceferry.importers import perfscript
 
@@ -263,6 +269,9 @@ IMPORTERS = (
     Importer(
         "hermes", "profiles of Hermes (React Native), and other samples in Chrome's trace format", (".json",),
         "hermes-profile.json", _hermes,
+    ),
+    Importer(
+        "strace", "text of strace with times: system calls, signals, exits, with -k stacks", (), "strace.txt", _strace,
     ),
     Importer(
         "perfetto", "Perfetto traces, Chrome JSON, systrace, Fuchsia, ART: through trace_processor (see query)",

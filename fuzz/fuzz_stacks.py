@@ -1,5 +1,5 @@
-"""Fuzzes the conversion of stacks with amounts: pprof, speedscope, cpuprofile, Hermes, collapsed text and perf
-script's. Run by `make fuzz`.
+"""Fuzzes the conversion of stacks with amounts: pprof, speedscope, cpuprofile, Hermes, collapsed text and that of
+perf script and strace. Run by `make fuzz`.
 
 The format is the one that detects the bytes, else the one that their checksum chooses. JSON inputs that begin with a
 byte below 4 stand for a small file with other values at some places.
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from builders import stacks
 
-NAMES = ("collapsed", "perfscript", "speedscope", "cpuprofile", "pprof", "hermes")
+NAMES = ("collapsed", "perfscript", "strace", "speedscope", "cpuprofile", "pprof", "hermes")
 VALUES: tuple[Any, ...] = (
     None, -1, 0, 1, 2, 3, 255, 1 << 31, 1 << 63, 10**30, -(10**30), 0.5, -2.5, 1e300, "", "x", True, [], {}, [None],
     [0, 1], "O", "C", "bytes", "seconds", "none", "evented", "sampled", [[0, 1], [1]], {"frame": 1},
@@ -90,6 +90,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         yield f"changes-{nth}", bytes([nth]) + bytes(range(60))
     yield "pprof", stacks.pprof()
     yield "collapsed", stacks.COLLAPSED.encode()
+    yield "strace", stacks.STRACE.encode()
     yield "perfscript", stacks.PERF_SCRIPT.encode()
     yield "utf-16", b"\xff\xfe" + stacks.COLLAPSED.encode("utf-16-le")
 

@@ -53,9 +53,6 @@ FILES: dict[str, tuple[str, str, str]] = {
     "perf stat": ("# started on Thu\n\n\n Performance counter stats for './app':\n", "perf stat", "perf record -g"),
     "perf data": ('{"linux-perf-json-version": 1, "headers": {}, "samples": []}', "perf as JSON", "perf.data itself"),
     "strace": ('4085  execve("./app", ["./app"], 0x7ff) = 0\n', "strace without times", "strace -f -ttt"),
-    "strace of one thread": ('1795770159.068952 execve("./app", [], 0x7ff) = 0\n', "or threads", "-ttt -o x.txt"),
-    "strace with hours": ('12 09:02:26.808049 execve("./app", ["./app"], 0x7ff) = 0\n', "strace without times", "-ttt"),
-    "strace with differences": ('     0.000000 execve("./app", [], 0x7ff) = 0\n', "strace without times", "-ttt"),
     "gprof": ("gmon\1\0\0\0" + "\0" * 12, "gprof", "perf record -g"),
     "gprof2dot": ('digraph {\n\tgraph [fontname=Arial]\n', "Graphviz", "made of"),
 }  # fmt: skip

@@ -48,6 +48,7 @@ RECORDINGS = [
     SHARED / "viewers/pprof/parca--testdata-fib.pb.gz",
     SHARED / "viewers/speedscope/speedscope--0.6.0-two-sampled.speedscope.json",
     SHARED / "viewers/collapsed/speedscope--stackcollapse-simple.txt",
+    FIXTURES / "stacks/go-mutex.pb.gz", FIXTURES / "stacks/go-heap.pb.gz", FIXTURES / "stacks/node.heapprofile",
     SHARED / "viewers/cpuprofile/speedscope--65-simple.cpuprofile",
 ]  # fmt: skip
 

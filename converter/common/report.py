@@ -275,6 +275,8 @@ KINDS: dict[str, Kind] = {
     "below_zero": Kind("loss",
         "amounts below 0 were left out, as those of a profile that is the difference of two",
         "give both profiles: traceferry compare BEFORE AFTER"),
+    "call_times_missing": Kind("loss", "system calls are shown as instants: nothing tells how long they took",
+        "strace -f -ttt -T -o x.txt APP writes it behind each"),
     "times_made": Kind("info",
         "the profile has no times: its stacks stand one after the other, as in a flame graph, each for its share"),
     "times_sorted": Kind("info", "samples whose times fell were sorted"),

@@ -12,6 +12,16 @@ node  10/12  [001] 11222.526559:    1001001 cpu-clock:pppH:
 \tffffffff81a0 do_work ([kernel.kallsyms])
 
 """
+STRACE = """\
+12    1700000000.000000 execve("/usr/bin/sh", ["sh"], 0x7ffc /* 1 var */) = 0 <0.000100>
+12    1700000000.010000 clone3({flags=CLONE_VM|CLONE_THREAD}, 88 <unfinished ...>
+13    1700000000.011000 close(3)          = 0 <0.000010>
+12    1700000000.012000 <... clone3 resumed>) = 13 <0.002000>
+12    1700000000.020000 vfork()           = 14 <0.001000>
+14    1700000000.021000 execve("/usr/bin/ls", ["ls"], 0x7ffc /* 1 var */) = 0 <0.000100>
+14    1700000000.030000 +++ exited with 0 +++
+12    1700000000.030100 --- SIGCHLD {si_signo=SIGCHLD, si_pid=14} ---
+"""
 COLLAPSED = (
     "# traced 3 samples\nmain;operator new (std::nothrow);malloc 12\nmain;work_[j];inlined_[i];sys_read_[k] 3\n"
     'process 7:"python w.py";thread (0x2A): worker;fib (w.py:2) 2.5\nP12;T0:13;/a/w.py:run:9 100,1,-20\n'

@@ -17,15 +17,15 @@ LEFT JOIN stack_profile_symbol s ON s.symbol_set_id = f.symbol_set_id;
 CREATE PERFETTO VIEW traceferry_sampled_callsites AS
 SELECT
   s.callsite_id,
-  replace(t.name, ', ' || t.unit, '') AS event,
+  t.event AS event,
   t.unit AS unit,
   t.is_timebase AS is_own,
   CASE WHEN t.unit = 'samples' THEN CAST(sum(c.value) AS INT) ELSE count(*) END AS samples,
   CAST(sum(c.value) AS INT) AS weight
 FROM stack_sample s
 JOIN stack_sample_counter c ON c.stack_sample_id = s.id
-JOIN stack_sample_counter_track t ON t.id = c.track_id
-WHERE s.callsite_id IS NOT NULL AND t.name != 'CPU time, ns'
+JOIN traceferry_sample_tracks t ON t.id = c.track_id
+WHERE s.callsite_id IS NOT NULL
 GROUP BY s.callsite_id, t.id;
 
 -- Each callstack with samples, and each function on it once. is_leaf: the function ran itself.

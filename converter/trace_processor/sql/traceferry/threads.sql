@@ -12,8 +12,8 @@ WITH
     FROM stack_sample s
     JOIN stack_sample_task_context x ON x.id = s.task_context_id
     JOIN stack_sample_counter c ON c.stack_sample_id = s.id
-    JOIN stack_sample_counter_track t ON t.id = c.track_id
-    WHERE replace(t.name, ', ' || t.unit, '') = (
+    JOIN traceferry_sample_tracks t ON t.id = c.track_id
+    WHERE t.event = (
       SELECT str_value FROM metadata WHERE name = 'trace_attribute.sampled_event'
     )
     GROUP BY x.utid
@@ -40,11 +40,10 @@ WHERE t.utid != 0;
 -- Events with their samples, also those without a callstack, and what these weigh together.
 CREATE PERFETTO VIEW traceferry_events AS
 SELECT
-  replace(t.name, ', ' || t.unit, '') AS event,
+  t.event AS event,
   t.unit AS unit,
   CASE WHEN t.unit = 'samples' THEN CAST(sum(c.value) AS INT) ELSE count(*) END AS samples,
   CAST(sum(c.value) AS INT) AS weight
 FROM stack_sample_counter c
-JOIN stack_sample_counter_track t ON t.id = c.track_id
-WHERE t.name != 'CPU time, ns'
-GROUP BY t.name, t.unit;
+JOIN traceferry_sample_tracks t ON t.id = c.track_id
+GROUP BY t.event, t.unit;

@@ -37,3 +37,28 @@ WITH
     WHERE rank IS NOT NULL
   )
 SELECT id, utid FROM compared WHERE nth = 1;
+
+-- What the counters of samples count. Samples of the main event may be amounts, as bytes of a heap or ns that were
+-- measured: its name says so, "delay (ns)", where that of its counter is "delay, ns". Each byte is a sample then. Names
+-- of counters have blanks for underscores.
+CREATE PERFETTO VIEW traceferry_sample_tracks AS
+WITH
+  main AS (
+    SELECT max(str_value) AS event, replace(max(str_value), '_', ' ') AS shown
+    FROM metadata WHERE name = 'trace_attribute.sampled_event'
+  ),
+  counted AS (
+    SELECT id, unit, is_timebase, name, replace(replace(name, ', ' || unit, ''), '_', ' ') AS shown
+    FROM stack_sample_counter_track WHERE name != 'CPU time, ns'
+  ),
+  compared AS (
+    SELECT c.*, m.event AS main, m.shown = c.shown AS is_main,
+      m.shown IN (c.shown || ' (' || c.unit || ')', c.unit) AND c.unit != 'samples' AS is_amount
+    FROM counted c CROSS JOIN main m
+  )
+SELECT
+  id,
+  iif(is_main OR is_amount, main, replace(name, ', ' || unit, '')) AS event,
+  iif(is_amount, 'samples', unit) AS unit,
+  is_timebase
+FROM compared;
