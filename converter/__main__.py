@@ -2,6 +2,6 @@
 
 import sys
 
-from traceferry.apps.cli import main
+from traceferry.apps.entry import main
 
 sys.exit(main())

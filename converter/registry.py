@@ -395,7 +395,9 @@ def detect(source: Source) -> Importer:
         seen = ", ".join(shown(name) for name in list(members_seen(head)[0])[:MAX_MEMBERS])
         hint = f": JSON text with the members {seen}" if seen else ": JSON text that is no profile"
     else:
-        by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes)), None)
+        # Any text may be called .txt.
+        is_general = source.name.endswith(".txt")
+        by_suffix = next((i for i in IMPORTERS if source.name.endswith(i.suffixes) and not is_general), None)
         name = by_suffix.name if by_suffix else ""
         hint = kind_of_unknown(head, source.path)
         hint += f"; its suffix is that of {name}: to read it as that, --from {name}" if name else ""

@@ -21,7 +21,7 @@ from streams import fdr
 from support import for_each, load_checked
 
 import traceferry
-from traceferry.apps import cli
+from traceferry.apps import cli, entry
 
 WHOLE = fdr("A B 1000000 b a", "A 500 a")
 LOSSY = fdr("A B b c a")
@@ -742,3 +742,15 @@ def test_progress_counts_every_record(folder: Path) -> None:
     done: list[int] = []
     traceferry.save(trace, "o.json", progress=done.append)
     assert sum(done) == sum(thread.n_records for _, thread in trace.threads) == 6
+
+
+def test_an_interrupt_while_modules_are_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.__import__", interrupted)
+    status = entry.main()
+    monkeypatch.undo()
+    assert (status, capsys.readouterr().err) == (2, "traceferry: interrupted\n")
