@@ -744,6 +744,22 @@ def test_progress_counts_every_record(folder: Path) -> None:
     assert sum(done) == sum(thread.n_records for _, thread in trace.threads) == 6
 
 
+FOLDERS = {
+    "of LTTng": (("ctf/metadata", "/* CTF 1.8 */"), "ctf", "of metadata, this is a trace of LTTng (CTF)"),
+    "of Instruments": (("run.trace/form.template", "x"), "run.trace", "recording of Instruments"),
+    "of anything": (("notes/a", "x"), "notes", "a folder without a recording in it (none of .dump, .data"),
+}  # fmt: skip
+
+
+@for_each("case", FOLDERS)
+def test_folders_without_a_recording(case: tuple[tuple[str, str], str, str], run: Run, folder: Path) -> None:
+    (name, text), path, said = case
+    (folder / name).parent.mkdir()
+    (folder / name).write_text(text)
+    done = run("info", path)
+    assert (done.status, said in done.err) == (2, True)
+
+
 def test_an_interrupt_while_modules_are_imported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -109,7 +109,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED if arguments.run is convert.run else DONE
     except OSError as error:
-        print(shown(f"traceferry: {error}"), file=sys.stderr)
+        is_plain = error.filename is not None and error.strerror is not None
+        said = f"{os.fspath(error.filename)}: {error.strerror}" if is_plain else str(error)
+        print(shown(f"traceferry: {said}"), file=sys.stderr)
     except KeyboardInterrupt:
         print("traceferry: interrupted", file=sys.stderr)
     except Terminated as signalled:

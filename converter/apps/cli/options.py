@@ -35,6 +35,9 @@ SAMPLES = next(importer for importer in registry.IMPORTERS if importer.finds_sym
 RECORDING = SAMPLES.example
 PROGRAM = next(importer.example for importer in registry.IMPORTERS if "--symbols" in importer.example)
 NAMES_OF_ANYTHING = (".txt",)
+# Of a folder without a recording, so many files are looked at, so far.
+FILES_LOOKED_AT, HEAD = 16, 1 << 16
+OF_INSTRUMENTS = ".trace"
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 COUNT_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
@@ -175,8 +178,21 @@ def recording_in(folder: str) -> str:
     if found:
         names = ", ".join(os.path.basename(path) for path in found[:5])
         raise UsageError(f"{folder}: a folder with {len(found)} recordings: name one of {names}...")
-    suffixes = ", ".join(suffix for importer in registry.IMPORTERS for suffix in importer.suffixes)
+    if folder.rstrip("/").endswith(OF_INSTRUMENTS):
+        raise UsageError(f"{folder}: this is a recording of Instruments: samply record APP records stacks there, too")
+    from traceferry.files.known_files import known_file
+
+    for path in sorted(Path(folder).iterdir())[:FILES_LOOKED_AT]:
+        what = known_file(memoryview(_head_of(path)), path.name) if path.is_file() else ""
+        if what:
+            raise UsageError(f"{folder}: a folder without a recording in it; of {path.name}, {what}")
+    suffixes = ", ".join(dict.fromkeys(suffix for importer in registry.IMPORTERS for suffix in importer.suffixes))
     raise UsageError(f"{folder}: a folder without a recording in it (none of {suffixes})")
+
+
+def _head_of(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(HEAD)
 
 
 def recordings_in(folder: str) -> list[str]:
