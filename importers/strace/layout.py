@@ -73,11 +73,12 @@ class Line(NamedTuple):
     lasted: int = -1
 
 
-# Of the first patterns that fit, in this order: a call's text may hold the words of the others.
-_KINDS: tuple[tuple[Kind, re.Pattern[bytes]], ...] = (
-    ("resumed", NEVER_RESUMED), ("resumed", RESUMED), ("signal", SIGNAL), ("exit", EXIT),
-    ("unfinished", UNFINISHED), ("call", CALL),
-)  # fmt: skip
+# By how the text behind the time begins; of the rest, the call that is unfinished ends so, whatever its text is.
+_KINDS: dict[bytes, tuple[tuple[Kind, re.Pattern[bytes]], ...]] = {
+    b"<": (("resumed", NEVER_RESUMED), ("resumed", RESUMED)), b"-": (("signal", SIGNAL),), b"+": (("exit", EXIT),),
+}  # fmt: skip
+_CALLS: tuple[tuple[Kind, re.Pattern[bytes]], ...] = (("call", CALL),)
+_UNFINISHED: tuple[tuple[Kind, re.Pattern[bytes]], ...] = (("unfinished", UNFINISHED),)
 # Seconds since the line before are few: -r prints them with blanks in front.
 MOST_RELATIVE = 10**8
 
@@ -87,9 +88,9 @@ def line_of(text: bytes) -> Line | None:
     found = LINE.fullmatch(text) if len(text) <= LONGEST else None
     if found is None:
         return None
-    kind, said = next(
-        ((kind, match) for kind, pattern in _KINDS if (match := pattern.fullmatch(found["rest"]))), (None, None)
-    )
+    rest = found["rest"]
+    kinds = _KINDS.get(rest[:1]) or (_UNFINISHED if rest.endswith(b"<unfinished ...>") else _CALLS)
+    kind, said = next(((kind, match) for kind, pattern in kinds if (match := pattern.fullmatch(rest))), (None, None))
     if kind is None or said is None:
         return None
     parts = said.groupdict()
