@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from traceferry import registry
 from traceferry.common.errors import FormatError, UsageError
@@ -77,9 +77,10 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
             source.note_losses(trace.report)
         counter = next((r.counter for r in readings.values() if r.counter is not None), None)
         span = next((r.span for r in readings.values() if r.span is not None), None)
+        mapped = [one for reading in readings.values() for one in reading.mapped]
         for importer in registry.IMPORTERS:
             if importer in readings:
-                readings[importer].add_to(trace, replace(context, counter=counter, span=span))
+                readings[importer].add_to(trace, replace(context, counter=counter, span=span, mapped=mapped))
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
 
@@ -269,97 +270,131 @@ def companions(
     """Returns the files that the readings refer to and that are no inputs: among the files of symbols, at the recorded
     path, in a copy of the recorded machine's file tree and on this machine, next to the inputs, or in the folders of
     symbols. The report lists those that are missing."""
-    given = {source.name for source in sources}
-    found: list[Source] = []
+    search = _Search(sources, folders, sysroots, symbols, limit, report)
+    by_name: dict[str, list[Companion]] = {}
     for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):
-        name = Path(companion.path).name
-        if name in given:
-            for one in sources:
-                if one.name == name:
-                    _is_of_run(one, companion, report)
+        by_name.setdefault(companion.name, []).append(companion)
+    return [source for name, wanted in by_name.items() for source in _of_name(name, wanted, search)]
+
+
+def _of_name(name: str, wanted: Sequence[Companion], search: _Search) -> list[Source]:
+    """Returns the files of one name that are no inputs. In containers several processes have a file of that name each:
+    which is whose, their content tells later."""
+    given = [source for source in search.sources if source.name == name]
+    for source in given:
+        _is_of_run(source, wanted[0], search.report)
+    if len(given) >= len(wanted):
+        return []
+    placed = {nth: _wanted_at(source.place, wanted) for nth, source in enumerate(given)}
+    known = list(given)
+    missing: list[Companion] = []
+    for companion in wanted:
+        if companion in placed.values():
             continue
-        given.add(name)
-        named = [one for one in symbols if one.name == name]
-        source = _companion(companion, sources, folders, sysroots, report, limit, named)
-        if source is None:
+        found = search.find(companion, known)
+        if found is None:
+            missing.append(companion)
+        elif not _is_among(found, known):
+            known.append(found)
+    _note_missing(missing, list(placed.values()).count(None), search.report)
+    return known[len(given) :]
+
+
+def _note_missing(missing: Sequence[Companion], n_elsewhere: int, report: Report) -> None:
+    """Reports files that were not found. n_elsewhere: how many of their name the user gives from another folder: each
+    is one of them."""
+    if not n_elsewhere:
+        for companion in missing:
             if companion.path not in report.places("companion_of_other_run"):
-                report.note("companion_missing", where=companion.path, detail=companion.path)
-        else:
-            found.append(source)
-    return found
+                report.note("companion_missing", where=companion.shown, detail=companion.shown)
+        return
+    shown = " or ".join(companion.shown for companion in missing)
+    report.note("companion_missing", max(len(missing) - n_elsewhere, 0), where=shown, detail=shown)
 
 
-def _companion(
-    companion: Companion,
-    sources: Sequence[Source],
-    folders: Sequence[str],
-    sysroots: Sequence[str],
-    report: Report,
-    limit: Limit,
-    named: Sequence[Source],
-) -> Source | None:
-    """Returns the file, of a pack if one of the inputs is of one that has it. named: files of its name that the user
-    gives as symbols."""
-    key = f"companion {companion.format} {companion.path}"
-    all_answers = [source.answers.of("") for source in sources] or [MACHINE]
-    answers = next((one for one in all_answers if one.knows(key)), all_answers[0])
-
-    def find() -> Source | None:
-        candidates = _candidates(companion.path, sources, folders, sysroots)
-        found = _valid_one(named, companion, report) or _first_valid(candidates, companion, report, limit)
-        return replace(found, answers=answers.of(found.path)) if found is not None and answers.keeps else found
-
-    def unpacked(value: Any) -> Source | None:
-        if value is not None:
-            return unpacked_source(value, answers, limit)
-        places = [*_in_trees(companion.path, sysroots), *paths_beside((), folders, Path(companion.path).name)]
-        return _valid_one(named, companion, report) or _first_valid(places, companion, report, limit)
-
-    return answers.ask(key, report, find, lambda found: packed_source(found) if found is not None else None, unpacked)
+def _wanted_at(place: str, wanted: Sequence[Companion]) -> Companion | None:
+    """Returns the file that was recorded at the place of one that the user gives; of a pack, that may be relative."""
+    ending = place if os.path.isabs(place) else f"/{place}"
+    is_whole = ending == place
+    return next((one for one in wanted if one.path == place or (not is_whole and one.path.endswith(ending))), None)
 
 
-def _candidates(
-    recorded: str, sources: Sequence[Source], folders: Sequence[str], sysroots: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yields paths, each with what the user has named there. A recorded path that is not absolute tells nothing: the
-    program's folder is not known."""
-    yield from _in_trees(recorded, sysroots)
-    if os.path.isabs(recorded):
-        yield recorded, ""
-    yield from paths_beside(sources, folders, Path(recorded).name)
+def _is_among(source: Source, known: Sequence[Source]) -> bool:
+    """Whether it is one of these, or a copy: files of processes begin with their number and the time."""
+    return any(source.data[: registry.HEAD_SIZE] == one.data[: registry.HEAD_SIZE] for one in known)
 
 
-def _in_trees(recorded: str, sysroots: Sequence[str]) -> list[tuple[str, str]]:
-    """Returns a recorded path in each copy of the recorded machine's file tree, with that copy."""
-    return [(f"{root.rstrip(os.sep)}{recorded}", root) for root in sysroots if os.path.isabs(recorded)]
+class _Search(NamedTuple):
+    """The places of companions. sources: the inputs; symbols: files that the user gives as such."""
 
+    sources: Sequence[Source]
+    folders: Sequence[str]
+    sysroots: Sequence[str]
+    symbols: Sequence[Source]
+    limit: Limit
+    report: Report
 
-def _first_valid(
-    candidates: Iterable[tuple[str, str]], companion: Companion, report: Report, limit: Limit
-) -> Source | None:
-    """Opens the first of the files that has the companion's format: others only have such a name."""
-    sniff = registry.importer_named(companion.format).module.sniff
-    for path, beside in candidates:
-        for name in (path, *(path + suffix for suffix in COMPRESSED_SUFFIXES)):
-            source = open_named(name, report, beside=beside, limit=limit)
-            if (
-                source is not None
-                and sniff(source.data[: registry.HEAD_SIZE])
-                and _is_of_run(source, companion, report)
-            ):
-                report.note("companion_of_other_run", 0, where=companion.path)
+    def find(self, companion: Companion, known: Sequence[Source]) -> Source | None:
+        """Returns the file, of a pack if one of the inputs is of one that has it. known: files of its name that are
+        others, unless they are at its path."""
+        key = f"companion {companion.format} {companion.shown}"
+        all_answers = [source.answers.of("") for source in self.sources] or [MACHINE]
+        answers = next((one for one in all_answers if one.knows(key)), all_answers[0])
+
+        def find() -> Source | None:
+            found = self._named(companion, known) or self._first_valid(self._candidates(companion), companion, known)
+            return replace(found, answers=answers.of(found.path)) if found is not None and answers.keeps else found
+
+        def unpacked(value: Any) -> Source | None:
+            if value is not None:
+                return unpacked_source(value, answers, self.limit)
+            places = [*self._in_trees(companion.path), *paths_beside((), self.folders, companion.name)]
+            return self._named(companion, known) or self._first_valid(places, companion, known)
+
+        return answers.ask(
+            key, self.report, find, lambda found: packed_source(found) if found is not None else None, unpacked
+        )
+
+    def _candidates(self, companion: Companion) -> Iterator[tuple[str, str]]:
+        """Yields paths, each with what the user has named there. A recorded path that is not absolute tells nothing:
+        the program's folder is not known."""
+        yield from self._in_trees(companion.path)
+        if os.path.isabs(companion.path):
+            yield companion.path, ""
+        yield from paths_beside(self.sources, self.folders, companion.name)
+
+    def _in_trees(self, recorded: str) -> list[tuple[str, str]]:
+        """Returns a recorded path in each copy of the recorded machine's file tree, with that copy."""
+        return [(f"{root.rstrip(os.sep)}{recorded}", root) for root in self.sysroots if os.path.isabs(recorded)]
+
+    def _first_valid(
+        self, candidates: Iterable[tuple[str, str]], companion: Companion, known: Sequence[Source]
+    ) -> Source | None:
+        """Opens the first of the files that has the companion's format: others only have such a name."""
+        for path, beside in candidates:
+            is_known_there = companion.nth == 0 and path == companion.path
+            for name in (path, *(path + suffix for suffix in COMPRESSED_SUFFIXES)):
+                source = open_named(name, self.report, beside=beside, limit=self.limit)
+                if source is not None and self._is_right(source, companion, () if is_known_there else known):
+                    self.report.note("companion_of_other_run", 0, where=companion.path)
+                    return source
+        return None
+
+    def _named(self, companion: Companion, known: Sequence[Source]) -> Source | None:
+        """Returns the first file of its name among those that the user gives as symbols."""
+        for source in self.symbols:
+            if source.name == companion.name and self._is_right(source, companion, known):
+                self.report.note("files_read", where=source.path, detail=source.path)
                 return source
-    return None
+        return None
 
-
-def _valid_one(named: Sequence[Source], companion: Companion, report: Report) -> Source | None:
-    """Returns the first of these files that has the companion's format."""
-    sniff = registry.importer_named(companion.format).module.sniff
-    for source in named:
-        if sniff(source.data[: registry.HEAD_SIZE]) and _is_of_run(source, companion, report):
-            report.note("files_read", where=source.path, detail=source.path)
-            return source
-    return None
+    def _is_right(self, source: Source, companion: Companion, others: Sequence[Source]) -> bool:
+        sniff = registry.importer_named(companion.format).module.sniff
+        return (
+            sniff(source.data[: registry.HEAD_SIZE])
+            and not _is_among(source, others)
+            and _is_of_run(source, companion, self.report)
+        )
 
 
 def _is_of_run(source: Source, companion: Companion, report: Report) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from traceferry.files.decompress import DEFAULT_LIMIT, Limit
@@ -12,7 +12,7 @@ from traceferry.files.source import Source
 
 if TYPE_CHECKING:
     from traceferry.common.report import Report
-    from traceferry.model import TraceBuilder
+    from traceferry.model import Array, TraceBuilder
     from traceferry.symbolication.debug_files import DebugFiles
     from traceferry.symbolication.debuginfod import OnDownload, Servers
     from traceferry.symbolication.interface import FindSymbols
@@ -108,7 +108,8 @@ class ImportContext:
     links; limit: of what is compressed; counter: how a recording converts the processor's counter, for inputs whose
     times are such; span: when samples were recorded, as Reading has it, for inputs of programs that ran before and
     after; find_symbols: asked for symbols that no file of the user's has; servers: of debuginfod, None if the user
-    names none."""
+    names none; mapped: the companions as recorded processes mapped them, for inputs that do not know what the recorder
+    called their process."""
 
     options: LoadOptions = LoadOptions()
     symbols: Sequence[Source] = ()
@@ -122,6 +123,7 @@ class ImportContext:
     span: tuple[int, int] | None = None
     find_symbols: FindSymbols | None = None
     servers: Servers | None = None
+    mapped: Sequence[MappedFile] = ()
 
     def debug_files(self, report: Report) -> DebugFiles:
         """Returns what searches the debug information of stripped files, and reports what it finds."""
@@ -140,11 +142,34 @@ class ImportContext:
 class Companion(NamedTuple):
     """A file that belongs to a recording. path: as recorded; format: the only importer that may read it, by name;
     ended: when the recording did, in ns of CLOCK_MONOTONIC, None where that is not known: what begins later is of
-    another run."""
+    another run; nth: of the files that were at this path, each in a container of its own, or one after the other."""
 
     path: str
     format: str
     ended: int | None = None
+    nth: int = 0
+
+    @property
+    def name(self) -> str:
+        """The file's name without folders."""
+        return PurePosixPath(self.path).name
+
+    @property
+    def shown(self) -> str:
+        """The path, by which the report and packs call it."""
+        return f"{self.path} ({self.nth + 1})" if self.nth else self.path
+
+
+class MappedFile(NamedTuple):
+    """A companion in the memory of a process. path, pid: as recorded; file: which of the files that were at this path,
+    from 0; ts: when it was mapped, in ns on the recorder's clock, 0: before; memory: uint64 [n, 2], where the process
+    had executable memory of no file, [begin, end), rising; empty where no other file has the name."""
+
+    path: str
+    pid: int
+    file: int
+    ts: int
+    memory: Array
 
 
 class Reading(Protocol):
@@ -163,6 +188,10 @@ class Reading(Protocol):
         """The times of the first event and the last sample, in ns of CLOCK_MONOTONIC; None where they are not on it, or
         these files have no samples."""
 
+    @property
+    def mapped(self) -> Sequence[MappedFile]:
+        """The companions, as recorded processes mapped them."""
+
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Maps what was decoded. Raises FormatError for symbols that belong to something else."""
 
@@ -176,6 +205,7 @@ class OneByOne(NamedTuple):
     companions: Sequence[Companion] = ()
     counter: None = None
     span: None = None
+    mapped: Sequence[MappedFile] = ()
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         for source in self.sources:

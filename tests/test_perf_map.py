@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +82,15 @@ def read(
     """Straight from memory, with dumps named jit-7.dump, or as their process is."""
     trace = TraceBuilder()
     context = context or ImportContext()
+    given = data if isinstance(data, bytes) else data.bytes()
+    recording = importer_named("perf").module.read([Source(path, memoryview(given))])
     sources = [
         Source(_dump_name(dump), memoryview(dump if isinstance(dump, bytes) else dump.bytes())) for dump in dumps
     ]
     if sources:
-        importer_named("jitdump").module.read(sources).add_to(trace, context)
-    given = data if isinstance(data, bytes) else data.bytes()
-    importer_named("perf").module.read([Source(path, memoryview(given))]).add_to(trace, context)
+        of_dumps = importer_named("jitdump").module.read(sources)
+        of_dumps.add_to(trace, replace(context, mapped=recording.mapped))
+    recording.add_to(trace, context)
     trace.sort()
     assert laws.check(trace) == []
     return trace

@@ -70,6 +70,12 @@ class Source:
         """The file's name without folders and without the suffix of a compression."""
         return without_compression(Path(self.path).name)
 
+    @property
+    def place(self) -> str:
+        """The path, absolute and without links, without the suffix of a compression; of a pack, whose paths are those
+        of another machine, as it was named there."""
+        return without_compression(self.path if self.answers.is_kept else os.path.realpath(self.path))
+
     def note_losses(self, report: Report) -> None:
         """Reports the part of the compressed data that is not in `data`."""
         if self.damage:

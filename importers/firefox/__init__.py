@@ -10,7 +10,7 @@ from traceferry.files.json_text import is_json, members_seen
 from traceferry.files.source import Source
 from traceferry.importers.firefox.layout import JSLB_MAGIC
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import Companion, ImportContext, MappedFile
 
 if TYPE_CHECKING:
     from traceferry.importers.firefox.decode import Profile
@@ -44,6 +44,7 @@ class Reading(NamedTuple):
     companions: Sequence[Companion] = ()
     counter: None = None
     span: None = None
+    mapped: Sequence[MappedFile] = ()
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.firefox.map import to_trace

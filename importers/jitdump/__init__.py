@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traceferry.files.source import Source
 from traceferry.importers.jitdump.layout import FLAGS_ARCH_TIMESTAMP, read_header, structs
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import Companion, ImportContext, MappedFile
 
 if TYPE_CHECKING:
     from traceferry.importers.jitdump.decode import Dump
@@ -27,6 +27,7 @@ class Reading:
     companions: Sequence[Companion] = ()
     counter: None = None
     span: None = None
+    mapped: Sequence[MappedFile] = ()
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.jitdump.map import to_trace

@@ -40,11 +40,12 @@ class Code:
     """The code objects of one dump: row rows[i] of the trace's table is loads[i], of which bases[i] is the function.
     mappings: its rows of the table `code_mappings`.
 
-    names: what the objects' names mean; addresses: of each object, relative to the dump's library; times: onto the
-    trace's clock.
+    pid: of the process, which the header may call otherwise; names: what the objects' names mean; addresses: of each
+    object, relative to the dump's library; times: onto the trace's clock.
     """
 
     dump: Dump
+    pid: int
     trace: TraceBuilder
     producer: str
     texts: SourceTexts
@@ -134,10 +135,12 @@ class Code:
 
 
 def add_code(
-    dump: Dump, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None, span: tuple[int, int] | None = None
-) -> Code:
-    """Adds rows for every load: its function, symbol, tier, code object and mappings. span: when samples were recorded,
-    on the clock of dumps; what was loaded before or after is put at its beginning or end."""
+    dump: Dump, pid: int, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None,
+    span: tuple[int, int] | None = None,
+) -> Code:  # fmt: skip
+    """Adds rows for every load: its function, symbol, tier, code object and mappings. pid: of the dump's process; span:
+    when samples were recorded, on the clock of dumps; what was loaded before or after is put at its beginning or
+    end."""
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
     parsed = demangled({name: producer.parse(name) for name in dict.fromkeys(names)}, dump.name, trace.report)
@@ -165,14 +168,14 @@ def add_code(
         func=[base.func for base in bases],
         symbol=symbols,
         tier=[base.tier for base in bases],
-        pid=[dump.header.pid] * len(names),
-        tid=[load.tid if load.tid < MAX_TID else dump.header.pid for load in dump.loads],
+        pid=[pid] * len(names),
+        tid=[pid if load.tid == dump.header.pid or load.tid >= MAX_TID else load.tid for load in dump.loads],
         size=[load.size for load in dump.loads],
         loaded_at=loaded_at,
         bytes_at=[load.code_at for load in dump.loads],
     )
     rows = range(first, first + len(names))
-    code = Code(dump, trace, producer.name, texts, lib, times, parsed_names, bases, addresses, symbols, rows)
+    code = Code(dump, pid, trace, producer.name, texts, lib, times, parsed_names, bases, addresses, symbols, rows)
     trace.code_readers.append(code)
     first_mapping = len(trace.code_mappings)
     _add_mappings(code, trace)

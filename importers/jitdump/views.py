@@ -122,7 +122,7 @@ def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
     moved = mappings["start_ts"]
     times = np.concatenate((ts, moved)) if len(rows) else np.array([trace.start_ts])
     start, end = int(times.min()), int(times.max())
-    pid = dump.header.pid
+    pid = code.pid
     name = code.producer if code.producer != "unknown" else dump.name
     process = processes.of(pid, name, start, end)
     tids = trace.code["tid"][rows]

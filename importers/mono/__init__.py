@@ -8,7 +8,7 @@ from typing import NamedTuple
 from traceferry.files.source import Source
 from traceferry.importers.mono.magic import MAGIC
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import Companion, ImportContext, MappedFile
 
 
 def sniff(head: memoryview) -> bool:
@@ -22,6 +22,7 @@ class Reading(NamedTuple):
     companions: Sequence[Companion] = ()
     counter: None = None
     span: None = None
+    mapped: Sequence[MappedFile] = ()
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.mono.decode import read_log

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perf.magic import MAGIC, MAGIC_BIG
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import Companion, ImportContext, MappedFile
 
 if TYPE_CHECKING:
-    from traceferry.importers.perf.recording import Mmap, Recording
+    from traceferry.importers.perf.recording import Recording
     from traceferry.model import ClockKind
     from traceferry.timeline.ticks import Counter
 
@@ -35,7 +35,14 @@ class Reading:
         """Returns the jitdumps that the recorded processes mapped."""
         span = self.span
         ended = span[1] if span is not None and self._clocks == {"monotonic"} else None
-        return [Companion(path, "jitdump", ended) for path in dict.fromkeys(mapped.path for mapped in self._dumps)]
+        files = dict.fromkeys((mapped.path, mapped.file) for mapped in self.mapped)
+        return [Companion(path, "jitdump", ended, nth) for path, nth in files]
+
+    @cached_property
+    def mapped(self) -> Sequence[MappedFile]:
+        from traceferry.importers.perf.dumps import mapped_dumps
+
+        return mapped_dumps([recording for _, recording in self.recordings])
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -43,19 +50,12 @@ class Reading:
         on another clock. The scheduler's, which counts from the start of the machine, too, is taken for it where perf
         was attached: then nothing tells how far it is from that of the dumps."""
         found = [recording for _, recording in self.recordings if len(recording.samples)]
-        is_attached = all(mapped.ts == 0 for mapped in self._dumps)
+        is_attached = all(mapped.ts == 0 for mapped in self.mapped)
         if not found or not self._clocks <= {"monotonic", *(["sched"] if is_attached else [])}:
             return None
         told = (one.ts for recording in found for one in (*recording.maps, *recording.tasks) if one.ts > 0)
         begins, ends = zip(*((int(each.samples.ts[0]), int(each.samples.ts[-1])) for each in found), strict=True)
         return min((*begins, *told)), max(ends)
-
-    @property
-    def _dumps(self) -> list[Mmap]:
-        from traceferry.importers.perf.recording import DUMP
-
-        maps = (mapped for _, recording in self.recordings for mapped in recording.maps)
-        return [mapped for mapped in maps if "jit-" in mapped.path and DUMP.fullmatch(Path(mapped.path).name)]
 
     @property
     def _clocks(self) -> set[ClockKind]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name
+from traceferry.importers.perf.dumps import NO_ROWS, Key, code_by_dump, dump_name
 from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Event, Exit, Mmap, Recording
 from traceferry.model import Array, Clock, ClockKind, TraceBuilder, containing_interval, rows_by_key
@@ -123,15 +123,15 @@ def _mapped_dumps(trace: TraceBuilder, recording: Recording) -> Iterator[Dump]:
     """Yields the dumps that were mapped while the recorder ran, and loaded code."""
     code_of = code_by_dump(trace)
     evidence = _Evidence(trace, recording)
-    seen: set[str] = set()
+    seen: set[Key] = set()
     for mapped in recording.maps:
-        name = dump_name(mapped)
-        if mapped.ts == 0 or not name or name in seen or name not in code_of:
+        key = dump_name(mapped), mapped.pid
+        if mapped.ts == 0 or key in seen or key not in code_of:
             continue
-        seen.add(name)
-        code = code_of[name]
+        seen.add(key)
+        code = code_of[key]
         loaded = np.sort(trace.code["loaded_at"][code])
-        low = evidence.lower_bound(mapped.pid, name, int(loaded[-1]))
+        low = evidence.lower_bound(key, int(loaded[-1]))
         yield Dump(mapped, trace.code_reader(int(code[0])).opened_ts, loaded, low)
 
 
@@ -149,7 +149,8 @@ class _Evidence:
             if isinstance(task, Exit) and task.pid == task.tid:
                 self._first_exit[task.pid] = min(task.ts, self._first_exit.get(task.pid, task.ts))
 
-    def lower_bound(self, pid: int, dump: str, last_load: int) -> int | None:
+    def lower_bound(self, dump: Key, last_load: int) -> int | None:
+        _, pid = dump
         mappings, rows = self._mappings, self._of_dump.get(dump, NO_ROWS)
         begin, start, size = _only_mappings(mappings["address"][rows], mappings["start_ts"][rows], self._size[rows])
         mine = self._sampled.get(pid, NO_ROWS)

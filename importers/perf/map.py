@@ -19,7 +19,7 @@ from traceferry.importers.perf.chains import with_deferred
 from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.copied_text import with_copied_text
 from traceferry.importers.perf.counters import add_counts
-from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dumps_by_program
+from traceferry.importers.perf.dumps import NO_ROWS
 from traceferry.importers.perf.layout import BRANCH_CALL_STACK
 from traceferry.importers.perf.map_files import MapFiles, map_files_apart
 from traceferry.importers.perf.markers import event_markers
@@ -375,13 +375,6 @@ class _KnownThreads:
     def begin_recording(self) -> None:
         self._earlier = {key: list(threads) for key, threads in self._recorded.items()}
 
-    def renumber(self, process: Process, thread: Thread, tid: int) -> None:
-        of_dumps = self._of_dumps.get((id(process), thread.tid), [])
-        if any(one is thread for one in of_dumps):
-            of_dumps[:] = [one for one in of_dumps if one is not thread]
-            self._of_dumps.setdefault((id(process), tid), []).append(thread)
-        thread.tid = tid
-
     def has(self, process: Process) -> bool:
         """Whether a recording has told of it, not only dumps."""
         return any((id(process), thread.tid) in self._recorded for thread in process.threads)
@@ -443,38 +436,13 @@ def _known_processes(
 ) -> dict[int, Process]:
     """Returns the processes of the trace that dumps or earlier recordings have told of, by the number of the
     program."""
-    found = _of_mapped_dumps(trace, recording, programs)
-    for number, process in found.items():
-        for thread in process.threads:
-            if thread.is_main:
-                known.renumber(process, thread, programs.all[number].pid)
-        process.pid = programs.all[number].pid
-    taken = {id(process) for process in found.values()}
+    found: dict[int, Process] = {}
     for process in trace.processes:
         start, end = process.start_ts - offset_ns, process.end_ts - offset_ns
-        program = programs.at(process.pid, start) if id(process) not in taken else None
+        program = programs.at(process.pid, start)
         # Another recording's process goes on in this one, unless the number was used again.
         if program is not None and (not known.has(process) or (program.start <= end and start < program.until)):
             found[program.number] = process
-    return found
-
-
-def _of_mapped_dumps(trace: TraceBuilder, recording: Recording, programs: Programs) -> dict[int, Process]:
-    """Gives processes the number of the program that mapped their dump. In a container a dump calls its process by
-    another number: it is the one that mapped the dump."""
-    mapped = dumps_by_program(recording, programs)
-    if not mapped:
-        return {}
-    code_of, pid_of_code = code_by_dump(trace), trace.code["pid"]
-    first: dict[int, int] = {}
-    for nth, process in enumerate(trace.processes):
-        first.setdefault(process.pid, nth)
-    found: dict[int, Process] = {}
-    for program, names in mapped.items():
-        pids = {one for name in names for one in pid_of_code[code_of.get(name, NO_ROWS)].tolist()}
-        places = [first[one] for one in pids if one in first]
-        if places:
-            found[program] = trace.processes[min(places)]
     return found
 
 

@@ -6,8 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from traceferry.importers.perf.recording import Mmap
 from traceferry.importers.perf.regions import BEGINNING, NEVER
+from traceferry.model import Array
 from traceferry.model.categories import is_memory
 
 TOP = (1 << 64) - 1
@@ -72,3 +75,15 @@ def content_of(mapped: Mmap) -> Content:
     if is_anonymous(mapped):
         return None
     return mapped.path, mapped.build_id, (mapped.start - mapped.pgoff) & TOP
+
+
+def memory_without_files(maps: Sequence[Mmap]) -> Array:
+    """Returns where memory of no file is mapped at any time: uint64 [n, 2], [begin, end), rising and apart."""
+    ranges = sorted((one.start, min(one.start + one.length, TOP)) for one in maps if not content_of(one))
+    apart: list[tuple[int, int]] = []
+    for begin, end in ranges:
+        if apart and begin <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(end, apart[-1][1])
+        else:
+            apart.append((begin, end))
+    return np.array(apart, np.uint64).reshape(-1, 2)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.importers.perf.clocks import clock_of
-from traceferry.importers.perf.dumps import NO_ROWS, code_by_dump, dump_name, dumps_by_program
+from traceferry.importers.perf.dumps import NO_ROWS, Key, code_by_dump, dump_name, dumps_by_program
 from traceferry.importers.perf.map_files import MapFile, MapFiles, read_map_file
-from traceferry.importers.perf.mappings import TOP, content_of, files_held
+from traceferry.importers.perf.mappings import TOP, content_of, files_held, memory_without_files
 from traceferry.importers.perf.natives import Natives, is_kernel
 from traceferry.importers.perf.programs import OUTSIDE, Program, Programs
 from traceferry.importers.perf.recording import JITTED_OBJECT, Mmap, Recording
@@ -34,7 +34,7 @@ from traceferry.importers.perf.regions import (
     resolved_intervals,
 )
 from traceferry.libraries.recorded_files import DELETED
-from traceferry.model import Array, TraceBuilder, distinct, rows_by_key
+from traceferry.model import Array, TraceBuilder, containing_interval, distinct, rows_by_key
 from traceferry.symbolication.jit_names import Producer, producer_of
 
 KERNEL_SPACE = 0
@@ -181,7 +181,7 @@ class Memory:
         self._map_files = map_files
         self._lists: dict[int, list[tuple[MapFile, Regions]]] = {}
         self.nameless: dict[int, Array] = {}
-        self._dumps_of = dumps_by_program(recording, programs)
+        self._dumps_of = dumps_by_program(recording, programs, code_by_dump(trace).keys())
         self._code_mappings: dict[int, Array] = {}
         self._known_mapped: dict[tuple[int, int], _Mapped] = {}
         self._maps_by_program: dict[int, list[Mmap]] = {}
@@ -376,14 +376,8 @@ class Memory:
 
     def _is_in_no_file(self, program: Program, addresses: Array) -> Array:
         """bool: which of the addresses (uint64) are in memory of a program that is no file's."""
-        maps = [one for one in self._maps_of(program)[0] if not content_of(one)]
-        memory = sorted((one.start, _end(one.start, one.length)) for one in maps)
-        if not memory:
-            return np.zeros(len(addresses), bool)
-        begin, end = (np.array(column, np.uint64) for column in zip(*memory, strict=True))
-        nth = np.searchsorted(begin, addresses, "right") - 1
-        found: Array = (nth >= 0) & (addresses < np.maximum.accumulate(end)[nth])
-        return found
+        begin, end = memory_without_files(self._maps_of(program)[0]).T
+        return containing_interval(begin, end - begin, addresses) >= 0
 
     def _regions_of_list(self, text: str, layer: int) -> Regions:
         lines = list(read_map_file(text))
@@ -436,24 +430,24 @@ class Memory:
         found = self._code_mappings.get(program.number)
         if found is None:
             by_dump, by_program = self._mappings_by_owner
-            parts = [by_dump.get(name, NO_ROWS) for name in self._dumps_of.get(program.number, ())]
+            parts = [by_dump.get(key, NO_ROWS) for key in self._dumps_of.get(program.number, ())]
             found = np.sort(np.concatenate([*parts, by_program.get(program.number, NO_ROWS)]))
             self._code_mappings[program.number] = found
         return found
 
     @cached_property
-    def _mappings_by_owner(self) -> tuple[dict[str, Array], dict[int, Array]]:
+    def _mappings_by_owner(self) -> tuple[dict[Key, Array], dict[int, Array]]:
         """Returns rows of the trace's code mappings that have a size: by dump; and by program, of dumps that none
         maps."""
         trace = self._trace
         code = trace.code_mappings["code"]
         if len(code) == 0:
             return {}, {}
-        mapped = {name for names in self._dumps_of.values() for name in names}
+        mapped = {key for keys in self._dumps_of.values() for key in keys}
         sized = np.flatnonzero(trace.code["size"][code] > 0)
         rows = code_by_dump(trace, code[sized])
-        by_dump = {name: sized[of_dump] for name, of_dump in rows.items()}
-        free = np.sort(np.concatenate([NO_ROWS, *(of for name, of in by_dump.items() if name not in mapped)]))
+        by_dump = {key: sized[of_dump] for key, of_dump in rows.items()}
+        free = np.sort(np.concatenate([NO_ROWS, *(of for key, of in by_dump.items() if key not in mapped)]))
         pid = trace.code["pid"][code[free]]
         free, pid = free[np.isin(pid, self.programs.pids)], pid[np.isin(pid, self.programs.pids)]
         numbers = self.programs.numbers(pid, trace.code_mappings["start_ts"][free] - self.offset_ns)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from traceferry.files.source import Source
 from traceferry.importers.perfetto.layout import is_other_trace, is_perfetto_trace, packets
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import Companion, ImportContext, MappedFile
 
 
 def sniff(head: memoryview) -> bool:
@@ -24,6 +24,7 @@ class Reading(NamedTuple):
     companions: Sequence[Companion] = ()
     counter: None = None
     span: None = None
+    mapped: Sequence[MappedFile] = ()
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Raises UsageError without trace_processor, FormatError for what it cannot read."""

@@ -13,7 +13,7 @@ from traceferry.files.source import Source
 from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, is_profile, read_header
 from traceferry.importers.xray.log_names import places_of_program
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import Companion, ImportContext, MappedFile
 
 if TYPE_CHECKING:
     from traceferry.common.report import Report
@@ -48,6 +48,7 @@ class Reading:
     companions: Sequence[Companion] = ()
     counter: None = None
     span: None = None
+    mapped: Sequence[MappedFile] = ()
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         """Raises FormatError for a binary that does not match."""
