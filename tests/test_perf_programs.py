@@ -34,6 +34,7 @@ from test_perf_map import (
 )
 
 import traceferry
+from traceferry import packing
 from traceferry.importers.perf import map_files
 from traceferry.model import Trace
 from traceferry.reading import ImportContext
@@ -303,8 +304,34 @@ def test_lists_that_are_given_name_the_processes_whose_code_they_list(tmp_path: 
         (tmp_path / "abc"[nth] / f"perf-{9 if pid == 9 else 1}.map").write_text(f"{at:x} 40 of {pid}\n")
     trace = load_checked(saved(tmp_path, data), sorted(tmp_path.glob("*/perf-*.map")))
     assert [stacks(trace, pid) for pid in (PID, CHILD, 9)] == [[f"of {PID}"], [f"of {CHILD}"], ["of 9"]]
-    unused = load_checked(saved(tmp_path, recorded().sample(PID, PID, START, A)), [tmp_path / "a/perf-1.map"])
-    assert "symbols_unused" in report_of(unused)
+
+
+def test_a_given_list_that_is_of_nothing_recorded(tmp_path: Path) -> None:
+    """It is a list all the same, which the message does not deny."""
+    given = tmp_path / "perf-1.map"
+    given.write_text(f"{CODE:x} 40 listed\n")
+    path = saved(tmp_path, recorded().sample(PID, PID, START, A))
+    (issue,) = (one for one in load_checked(path, [given]).report if one.kind == "symbols_unused")
+    assert issue.detail == f"{given}: nothing that it lists is in the memory of a recorded process"
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_given_list_of_what_a_process_executes_last(tmp_path: Path, is_packed: bool) -> None:
+    """`sh -c "exec node app.js"`, as the entry scripts of containers do. The shell before has samples, too, and no
+    memory in which code could be."""
+    data = PerfData(start=START).event().comm(PID, PID, "sh", START + 1, exec=True).sample(PID, PID, START + 2, A)
+    data.comm(PID, PID, "node", START + 10, exec=True)
+    data.mmap2(PID, PID, CODE, 4096, CODE, "//anon", ts=START + 20).sample(PID, PID, START + 30, CODE + 4)
+    data.fork(CHILD, CHILD, PID, PID, START + 40).sample(CHILD, CHILD, START + 50, CODE + 4)
+    given = tmp_path / "perf-1.map"
+    given.write_text(f"{CODE:x} 40 listed\n")
+    inputs, symbols = [saved(tmp_path, data)], [given]
+    if is_packed:
+        packing.write(packing.gather(inputs, symbols=symbols), tmp_path / "a.tfpack")
+        inputs, symbols = [tmp_path / "a.tfpack"], []
+    trace = load_checked(inputs, symbols)
+    assert (stacks(trace), stacks(trace, CHILD)) == (["[unknown]", "listed"], ["listed"])
+    assert "symbols_unused" not in report_of(trace)
 
 
 def test_a_list_where_programs_write_them_is_told_of_if_it_is_of_the_recordings_time(

@@ -21,7 +21,7 @@ from traceferry.importers.perf.copied_text import with_copied_text
 from traceferry.importers.perf.counters import add_counts
 from traceferry.importers.perf.dumps import NO_ROWS
 from traceferry.importers.perf.layout import BRANCH_CALL_STACK
-from traceferry.importers.perf.map_files import MapFiles, map_files_apart
+from traceferry.importers.perf.map_files import MapFiles, map_files_apart, note_unused
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.pairs import Intervals, intervals
@@ -70,14 +70,16 @@ NOT_KEPT = ("simpleperf_version", "event_type_info")
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder, context: ImportContext) -> None:
     known = _KnownThreads(trace)
+    context, given = map_files_apart(context)
     counted = count_events([(source.name, recording) for source, recording in recordings], trace)
     for (source, recording), events in zip(recordings, counted, strict=True):
         known.begin_recording()
-        _add_recording(source, recording, events, trace, context, known)
+        _add_recording(source, recording, events, trace, context, given, known)
     for source, recording in recordings:
         if recording.counts is not None:
             # They are from the start on, which has no time.
             add_counts(trace, recording, recording.counts, trace.start_ts, source.name)
+    note_unused(given, trace.report)
 
 
 def _add_recording(
@@ -86,8 +88,10 @@ def _add_recording(
     events: Sequence[Counted],
     trace: TraceBuilder,
     context: ImportContext,
+    given: Sequence[Source],
     known: _KnownThreads,
 ) -> None:
+    """given: the map files that the user gives by themselves."""
     report, where = trace.report, source.name
     _place_timeless(recording)
     recording.maps, copied = with_copied_text(recording.maps, recording.tasks)
@@ -99,7 +103,6 @@ def _add_recording(
         report.note(problem.kind, problem.count, offset=problem.offset, where=shown, detail=problem.detail)
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
     recorded_at = source.answers.ask("written", report, lambda: written_at(source), unpacked=float)
-    context, given = map_files_apart(context)
     natives = Natives(trace, context, recording, source, recorded_at)
     programs = Programs(recording)
     map_files = MapFiles(source, recording, context, given, report, recorded_at)

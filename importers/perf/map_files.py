@@ -75,14 +75,14 @@ class MapFiles:
         """Returns the file of a process."""
         return self._answers.ask(f"map {pid}", self._report, lambda: self._find(f"perf-{pid}.map"), _packed, _unpacked)
 
-    def given_for(self, pid: int, lists_code: Callable[[MapFile], int]) -> MapFile | None:
-        """Returns the file that the user gives with most lines of a process's code, of whatever number; None where none
-        has any. lists_code: counts the lines of a file in memory of the process that is no file's. In a container,
-        processes have numbers of their own."""
+    def given_for(self, pid: int, program: int, lists_code: Callable[[MapFile], int]) -> MapFile | None:
+        """Returns the file that the user gives with most lines of the code of one of a process's programs, of whatever
+        number; None where none has any. program: its number; lists_code: counts the lines of a file in memory of the
+        program that is no file's. In a container, processes have numbers of their own."""
         if not self._given and not self._answers.is_kept:
             return None
         return self._answers.ask(
-            f"given map {pid}", self._report, lambda: self._best_given(lists_code), _packed, _unpacked
+            f"given map {pid} {program}", self._report, lambda: self._best_given(lists_code), _packed, _unpacked
         )
 
     def _best_given(self, lists_code: Callable[[MapFile], int]) -> MapFile | None:
@@ -194,6 +194,15 @@ def map_files_apart(context: ImportContext) -> tuple[ImportContext, list[Source]
     """Returns the context without the map files that the user gives by themselves, and these."""
     given = [source for source in context.symbols if NAME.fullmatch(source.name)]
     return replace(context, symbols=[one for one in context.symbols if not NAME.fullmatch(one.name)]), given
+
+
+def note_unused(given: Sequence[Source], report: Report) -> None:
+    """Reports those of the map files that the user gives of which no recording has code."""
+    used = report.places("files_read")
+    for source in given:
+        if source.path not in used and source.path not in report.places("file_refused"):
+            detail = f"{source.path}: nothing that it lists is in the memory of a recorded process"
+            report.note("symbols_unused", where=source.path, detail=detail)
 
 
 def _of_source(source: Source, report: Report) -> MapFile | None:

@@ -179,7 +179,10 @@ class Memory:
         self._ending_at: dict[str, int] = {}
         self._memory_at: dict[str, int] = {}
         self._map_files = map_files
-        self._lists: dict[int, list[tuple[MapFile, Regions]]] = {}
+        # By process, and by program.
+        self._own_lists: dict[int, tuple[MapFile | None, MapFile | None]] = {}
+        self._lists: dict[int, list[tuple[MapFile, int]]] = {}
+        self._list_regions: dict[tuple[str, int], Regions] = {}
         self.nameless: dict[int, Array] = {}
         self._dumps_of = dumps_by_program(recording, programs, code_by_dump(trace).keys())
         self._code_mappings: dict[int, Array] = {}
@@ -223,7 +226,7 @@ class Memory:
             return
         program = self.programs.all[space - FIRST_PROGRAM]
         inside = addresses[self._is_in_no_file(program, addresses)]
-        if not self._lists[program.pid] and len(inside):
+        if not self._lists_of(program) and len(inside):
             self.nameless[program.pid] = np.union1d(self.nameless.get(program.pid, inside[:0]), inside)
 
     def memory_names(self, space: int, addresses: Array) -> Array:
@@ -358,17 +361,23 @@ class Memory:
     def _listed_by(self, program: Program) -> Regions:
         """Returns what a program can have listed: a file that is older is of another process with its number. Compilers
         write the same names there as into a jitdump."""
-        listed = self._lists.get(program.pid)
-        if listed is None:
-            pid = program.pid
-            own = self._map_files.of(pid) or self._map_files.given_for(pid, partial(self._n_listed, program))
-            found = (own, LISTED), (self._map_files.compiled_ahead(program.pid), LOADED)
-            listed = [(file, self._regions_of_list(file.text, layer)) for file, layer in found if file is not None]
-            self._lists[program.pid] = listed
         begun = self._unix_ns(program.start)
-        return joined(
-            [regions_of([]), *(regions for file, regions in listed if not self._is_stale(file, program, begun))]
-        )
+        fresh = [(file, layer) for file, layer in self._lists_of(program) if not self._is_stale(file, program, begun)]
+        return joined([regions_of([]), *(self._regions_of_list(file, layer) for file, layer in fresh)])
+
+    def _lists_of(self, program: Program) -> Sequence[tuple[MapFile, int]]:
+        """Returns the lists of a program's code, each with its layer: those of its process's number, or one that the
+        user gives and that has lines in this program's memory. What the process ran before an exec has another."""
+        lists = self._lists.get(program.number)
+        if lists is None:
+            pid = program.pid
+            if pid not in self._own_lists:
+                self._own_lists[pid] = self._map_files.of(pid), self._map_files.compiled_ahead(pid)
+            own, ahead = self._own_lists[pid]
+            own = own or self._map_files.given_for(pid, program.number, partial(self._n_listed, program))
+            lists = [(file, layer) for file, layer in ((own, LISTED), (ahead, LOADED)) if file is not None]
+            self._lists[program.number] = lists
+        return lists
 
     def _n_listed(self, program: Program, file: MapFile) -> int:
         """Counts the lines of a perf-PID.map in memory of a program that is no file's."""
@@ -379,15 +388,18 @@ class Memory:
         begin, end = memory_without_files(self._maps_of(program)[0]).T
         return containing_interval(begin, end - begin, addresses) >= 0
 
-    def _regions_of_list(self, text: str, layer: int) -> Regions:
-        lines = list(read_map_file(text))
-        producer = producer_of([name for _, _, name in lines])
-        first = len(self.names)
-        self.names += [Listed(name, producer) for _, _, name in lines]
-        return regions_of([
-            (begin, _end(begin, size), BEGINNING, NEVER, layer, OF_NAME, first + nth, 0)
-            for nth, (begin, size, _) in enumerate(lines)
-        ])  # fmt: skip
+    def _regions_of_list(self, file: MapFile, layer: int) -> Regions:
+        known = self._list_regions.get((file.path, layer))
+        if known is None:
+            lines = list(read_map_file(file.text))
+            producer = producer_of([name for _, _, name in lines])
+            first = len(self.names)
+            self.names += [Listed(name, producer) for _, _, name in lines]
+            known = self._list_regions[file.path, layer] = regions_of([
+                (begin, _end(begin, size), BEGINNING, NEVER, layer, OF_NAME, first + nth, 0)
+                for nth, (begin, size, _) in enumerate(lines)
+            ])  # fmt: skip
+        return known
 
     def _is_stale(self, file: MapFile, program: Program, begun: int | None) -> bool:
         """begun: Unix time, None where that is not known."""
