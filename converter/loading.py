@@ -14,7 +14,7 @@ from traceferry.common.report import Report
 from traceferry.common.units import format_duration
 from traceferry.files.answers import MACHINE, Keeping
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, DEFAULT_LIMIT, Limit, limit_of
-from traceferry.files.named_files import is_inside, open_named
+from traceferry.files.named_files import is_empty, is_inside, open_named
 from traceferry.files.pack import inputs_of, packed_source, unpacked_source
 from traceferry.files.source import Source, open_source, paths_beside
 from traceferry.model import Trace, TraceBuilder
@@ -304,8 +304,9 @@ def _note_missing(missing: Sequence[Companion], n_elsewhere: int, report: Report
     """Reports files that were not found. n_elsewhere: how many of their name the user gives from another folder: each
     is one of them."""
     if not n_elsewhere:
+        told = report.places("companion_of_other_run", "companion_empty")
         for companion in missing:
-            if companion.path not in report.places("companion_of_other_run"):
+            if companion.path not in told:
                 report.note("companion_missing", where=companion.shown, detail=companion.shown)
         return
     shown = " or ".join(companion.shown for companion in missing)
@@ -343,6 +344,8 @@ class _Search(NamedTuple):
 
         def find() -> Source | None:
             found = self._named(companion, known) or self._first_valid(self._candidates(companion), companion, known)
+            if found is None:
+                self._note_empty(companion)
             return replace(found, answers=answers.of(found.path)) if found is not None and answers.keeps else found
 
         def unpacked(value: Any) -> Source | None:
@@ -354,6 +357,12 @@ class _Search(NamedTuple):
         return answers.ask(
             key, self.report, find, lambda found: packed_source(found) if found is not None else None, unpacked
         )
+
+    def _note_empty(self, companion: Companion) -> None:
+        """Reports the file that is there and has nothing in it."""
+        path = next((path for path, _ in self._candidates(companion) if is_empty(path)), None)
+        if path is not None:
+            self.report.note("companion_empty", where=companion.path, detail=path)
 
     def _candidates(self, companion: Companion) -> Iterator[tuple[str, str]]:
         """Yields paths, each with what the user has named there. A recorded path that is not absolute tells nothing:

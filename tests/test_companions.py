@@ -159,7 +159,6 @@ def test_nowhere(recording: Path) -> None:
 
 
 UNREADABLE: dict[str, bytes] = {
-    "empty": b"",
     "the beginning of a header": dump()[:39],
     "something else": b"\x7fELF" + bytes(100),
     "zeros": bytes(4096),
@@ -178,6 +177,16 @@ def test_not_readable(recording: Path, content: bytes) -> None:
     assert reported(trace) == {"companion_missing": 1}
     (issue,) = (issue for issue in trace.report if issue.kind == "companion_missing")
     assert DUMP in issue.detail
+
+
+def test_an_empty_one(recording: Path) -> None:
+    """Of a process that ended before it wrote its buffer: it is there, and the report does not ask for it."""
+    (recording.parent / DUMP).write_bytes(b"")
+    trace = loaded(recording)
+    assert stacks(trace) == ["[unknown]", "libx.so+0x0"]
+    assert reported(trace) == {"companion_empty": 1}
+    (issue,) = (issue for issue in trace.report if issue.kind == "companion_empty")
+    assert issue.detail == str(recording.parent / DUMP)
 
 
 def test_an_unreadable_one_does_not_hide_a_good_one(recording: Path) -> None:

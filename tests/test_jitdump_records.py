@@ -837,9 +837,52 @@ def test_a_partial_last_record(new: New) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 15, 2**32 - 1])
 @every_layout
-def test_a_record_whose_size_cannot_be_ends_the_dump(new: New, size: int) -> None:
+def test_a_record_whose_size_cannot_be_is_skipped(new: New, size: int) -> None:
     dump = new().load("f", CODE).raw(99, b"abc", size=size).load("g", CODE + 64)
-    assert len(read(dump, reported={"dump_unfinished": 1}).code) == 1
+    trace = read(dump, reported={"dump_damaged": 1})
+    assert [symbol_text(trace, code) for code in range(2)] == ["f", "g"]
+    (issue,) = trace.report
+    assert (issue.offset, issue.detail) == (40 + 16 + 40 + 2 + 16, "19 bytes")
+
+
+def torn(whole: JitDump, begin: int, end: int) -> bytes:
+    """A dump in which these bytes stand behind it again, and then its end: so a forked child writes its copy of what
+    its parent has not written yet, from the middle of a record on. begin, end: from the end, negative."""
+    data = whole.bytes()
+    return data + data[begin:end] + data[end:]
+
+
+@every_layout
+def test_what_forked_children_write_again_is_skipped_up_to_a_whole_load(new: New) -> None:
+    """With what describes that load, which stands in front of it."""
+    dump = new().load("f", CODE, 8).debug_info(CODE + 64, [(CODE + 64, 7, 2, "/a.c")])
+    dump.unwinding(b"frames").load("g", CODE + 64, 8).load("h", CODE + 128, 8)
+    described = len(dump.bytes()) - 40 - (16 + 40 + 2 + 8)
+    trace = read_dumps(torn(dump, -described - 4, -1))
+    assert laws.check(trace) == []
+    assert [symbol_text(trace, code) for code in range(len(trace.code))] == ["f", "g", "h", "g", "h"]
+    assert [stack_text(trace, code, 0) for code in (1, 3)] == ["g@/a.c:7:2"] * 2
+    (issue,) = trace.report
+    assert (issue.kind, issue.count, issue.offset, issue.detail) == ("dump_damaged", 1, len(dump.bytes()), "4 bytes")
+
+
+NO_LOADS: dict[str, Callable[[JitDump], bytes]] = {
+    "of another process": lambda d: d.load("g", CODE, pid=PID + 1).bytes()[40:],
+    "longer than the file": lambda d: d.load("g", CODE).bytes()[40:-1],
+    "whose name goes on into its code": lambda d: d.load("g", CODE).bytes()[40:].replace(b"g\0", b"gg"),
+    "without a name": lambda d: d.load("", CODE).bytes()[40:],
+    "another record": lambda d: d.move(CODE, CODE + 64, size=8).bytes()[40:],
+    "its own numbers in machine code": lambda d: PID.to_bytes(4, "little") * 64,
+}
+
+
+@pytest.mark.parametrize("make", NO_LOADS.values(), ids=NO_LOADS)
+def test_what_looks_like_a_load_behind_damage_is_none(make: Callable[[JitDump], bytes]) -> None:
+    """Then nothing follows: the dump ends there."""
+    data = JitDump(pid=PID).load("f", CODE).bytes() + b"\xff" * 20 + make(JitDump(pid=PID))
+    trace = read_dumps(data)
+    assert [symbol_text(trace, code) for code in range(len(trace.code))] == ["f"]
+    assert report_of(trace) == {"dump_unfinished": 1}
 
 
 @every_layout
@@ -1740,3 +1783,6 @@ def test_damaged_records_as_text(new: New) -> None:
     lines = dumped(dump.append(b"\1\2\3"))
     assert [("damaged" in line or "draft" in line) for line in lines[1:-1]] == [True] * 8
     assert lines[-1].endswith("3 bytes of an incomplete record")
+    lines = dumped(dump.load("f", CODE))
+    assert lines[-2].split(" ", 1)[1] == "3 damaged bytes"
+    assert lines[-1].endswith(" f")

@@ -101,6 +101,10 @@ KINDS: dict[str, Kind] = {
     "pack_incomplete": Kind("loss", "the pack lacks what is found here: it cannot be written as packs have it"),
     "companion_missing": Kind("loss", "a file that the recording refers to was not found",
         "put it next to the recording, or give it as another input; without it, its functions have no names"),
+    "companion_empty": Kind("loss",
+        "a file that the recording refers to is empty: its process ended before it wrote what it had",
+        "code that it compiled has no names: let it end as programs do, by itself, not by a signal or os._exit(), as "
+        "children of CPython's multiprocessing do that are forked"),
     "companion_of_other_run": Kind("loss",
         "a file that the recording refers to is of a program that began after the recording ended",
         "in a container programs have the same numbers each time: put both into a pack before the next one runs, "
@@ -219,6 +223,10 @@ KINDS: dict[str, Kind] = {
     "dump_overwritten": Kind("loss",
         "several processes wrote their jitdumps to one file, which is of the last one: code of the others has no names",
         "start each in a folder of its own; in containers every first process is the same number"),
+    "dump_damaged": Kind("loss",
+        "a dump of jitted code is damaged in the middle: it is read on from the next code that is whole",
+        "a process that forks while it writes, as CPython's multiprocessing, has its children write the same bytes "
+        "again: let it start them by spawn, multiprocessing.set_start_method(\"spawn\")"),
     "dump_unfinished": Kind("loss",
         "a dump of jitted code ends inside a record: its program ended, or was killed, while it wrote",
         "what is before that is whole; code that was compiled last may have no name"),

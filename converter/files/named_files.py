@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -57,6 +58,15 @@ def read_named(path: str, report: Report, *, at_most: int, beside: str = "") -> 
         return None
     with file:
         return file.read(at_most).decode("utf-8", "replace")
+
+
+def is_empty(path: str) -> bool:
+    """Whether there is a regular file of no bytes."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
 def is_inside(path: str, folder: str) -> bool:

@@ -3,6 +3,7 @@ terms."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -31,6 +32,9 @@ PIECE = 1 << 14
 MAX_CUT = 1 << 20  # of a record whose size is damaged, all that follows seems to be left
 UNNAMED = (1 << 64) - 1  # the index of code whose load was not written; no move names it
 MAX_TS = 1 << 62
+# Behind damage: how long the name of code may be with which records go on, and what is in front of it.
+MAX_NAME, MAX_DESCRIPTION = 1 << 16, 1 << 16
+DESCRIPTIONS = {Id.DEBUG_INFO, Id.UNWINDING_INFO, Id.INLINE_INFO, Id.DEBUG_INFO2, Id.TIER}
 
 
 @dataclass(slots=True)
@@ -116,8 +120,8 @@ class Dump:
 
 
 def read_dump(source: Source) -> Dump:
-    """Raises FormatError for an invalid header. A partial last record ends the dump: all before it counts; what is left
-    of it is `unfinished`."""
+    """Raises FormatError for an invalid header. Damage is skipped up to the next LOAD. A partial last record ends the
+    dump: all before it counts; what is left of it is `unfinished`."""
     header = checked_header(source)
     dump = Dump(source, header)
     _Decoder(dump, structs(header.byte_order)).run()
@@ -142,6 +146,43 @@ def scan(data: memoryview, header: Header, start: int) -> Iterator[tuple[Array, 
             return
         yield ids, offsets, sizes, timestamps
         at = int(offsets[-1]) + int(sizes[-1])
+
+
+def next_whole(data: memoryview, header: Header, start: int) -> int:
+    """Returns where records go on behind one at `start` that is damaged: at a LOAD of the header's process, or at what
+    describes this LOAD in front of it. -1 where nothing follows.
+
+    The numbers of a LOAD hold for one another, so that machine code and texts are not taken for one: its name ends
+    where its code begins.
+    """
+    layout = structs(header.byte_order)
+    pid = layout.word.pack(header.pid)
+    for found in re.finditer(re.escape(pid), data[start + RECORD_HEADER_SIZE :]) if header.pid else ():
+        at = start + found.start()
+        if _is_load(data, layout, at):
+            return _with_description(data, layout, start, at)
+    return -1
+
+
+def _is_load(data: memoryview, layout: Structs, at: int) -> bool:
+    """Whether a whole LOAD is here."""
+    record_id, size, _ = layout.record.unpack_from(data, at)
+    name_at = at + RECORD_HEADER_SIZE + layout.load.size
+    if record_id != Id.LOAD or name_at >= at + size or at + size > len(data):
+        return False
+    *_, code_size, _ = layout.load.unpack_from(data, at + RECORD_HEADER_SIZE)
+    name_size = int(at + size - name_at - code_size - 1)
+    return 0 < name_size <= MAX_NAME and bytes(data[name_at : name_at + name_size + 1]).find(0) == name_size
+
+
+def _with_description(data: memoryview, layout: Structs, start: int, load_at: int) -> int:
+    """Returns where the records begin that describe a LOAD, behind `start`: each ends where the next begins."""
+    first = load_at
+    for at in range(load_at - RECORD_HEADER_SIZE, max(start, load_at - MAX_DESCRIPTION), -1):
+        record_id, size, _ = layout.record.unpack_from(data, at)
+        if record_id in DESCRIPTIONS and at + size == first:
+            first = at
+    return first
 
 
 def source_parts(record: memoryview, layout: Structs) -> tuple[bytes, bytes] | None:
@@ -182,19 +223,29 @@ class _Decoder:
 
     def run(self) -> None:
         dump = self._dump
-        at = dump.header.total_size
-        for ids, offsets, sizes, timestamps in scan(self._data, dump.header, at):
-            ends = offsets + sizes
-            at = int(ends[-1])
-            self._piece(ids, offsets, ends, np.minimum(timestamps, MAX_TS).astype(np.int64))
-            dump.n_records += len(ids)
-            dump.source.release(int(offsets[0]), at)
+        at = self._whole_records(dump.header.total_size)
+        while (following := next_whole(self._data, dump.header, at)) >= 0:
+            self._note("dump_damaged", 1, at, f"{following - at} bytes")
+            self._forget()
+            self._pending_unwinding = -1
+            at = self._whole_records(following)
         if at != len(self._data):
             self._note("dump_unfinished", 1, at)
             self._cut_record(at)
             self._load_of_lines()
         dump.lines = read_lines(dump.source, dump.header, self._line_records, dump.problems)
         self._name_by_lines()
+
+    def _whole_records(self, start: int) -> int:
+        """Reads records as long as they are whole. Returns where they end."""
+        at = start
+        for ids, offsets, sizes, timestamps in scan(self._data, self._dump.header, start):
+            ends = offsets + sizes
+            at = int(ends[-1])
+            self._piece(ids, offsets, ends, np.minimum(timestamps, MAX_TS).astype(np.int64))
+            self._dump.n_records += len(ids)
+            self._dump.source.release(int(offsets[0]), at)
+        return at
 
     # ------------------------------------------------------------ the records
 

@@ -60,12 +60,14 @@ class Structs:
     line_a: struct.Struct  # code_offset, file_index, line_number, column_number
     info2_b: struct.Struct  # code_addr, code_offset_count, source_position_count, string_count
     position_b: struct.Struct  # see inlines.POSITION_B
+    word: struct.Struct
 
 
 @cache
 def structs(byte_order: str) -> Structs:
     """Returns the structures. byte_order: "<" or ">"."""
-    layouts = ("IIIIIIQQ", "IIQ", "IIQQQQ", "IIQQQQQ", "QQ", "QQQ", "II", "8I", "5I", "5I", "4I", "QQQQ", "iIiIIII")
+    layouts = ("IIIIIIQQ", "IIQ", "IIQQQQ", "IIQQQQQ", "QQ", "QQQ", "II", "8I", "5I", "5I", "4I", "QQQQ", "iIiIIII",
+               "I")  # fmt: skip
     return Structs(*(struct.Struct(byte_order + layout) for layout in layouts))
 
 

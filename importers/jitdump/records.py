@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from traceferry.files.source import Source
-from traceferry.importers.jitdump.decode import checked_header, scan, source_parts
+from traceferry.importers.jitdump.decode import checked_header, next_whole, scan, source_parts
 from traceferry.importers.jitdump.inlines import is_variant_b, parse_a, parse_b, parse_record_c
-from traceferry.importers.jitdump.layout import DEBUG_ENTRY_SIZE, RECORD_HEADER_SIZE, SAME_FILE, Id, Structs, structs
+from traceferry.importers.jitdump.layout import (
+    DEBUG_ENTRY_SIZE,
+    RECORD_HEADER_SIZE,
+    SAME_FILE,
+    Header,
+    Id,
+    Structs,
+    structs,
+)
 
 MAX_ENTRIES = 16
 MAX_TEXT = 80
@@ -23,16 +31,23 @@ def records(source: Source, offset: int) -> Iterator[str]:
             f"{'little' if header.byte_order == '<' else 'big'} endian"
         )
     layout = structs(header.byte_order)
-    end = header.total_size
-    for ids, begins, sizes, timestamps in scan(source.data, header, header.total_size):
-        columns = (ids.tolist(), begins.tolist(), sizes.tolist(), timestamps.tolist())
-        for record_id, begin, size, ts in zip(*columns, strict=True):
-            end = begin + size
+    following = end = header.total_size
+    while following >= 0:
+        for record_id, begin, end, ts in _whole_records(source.data, header, following):
             if begin >= offset:
                 payload = source.data[begin + RECORD_HEADER_SIZE : end]
                 yield f"{begin:#010x} {ts} {_describe(record_id, payload, layout)}"
+        following = next_whole(source.data, header, end)
+        if following >= 0:
+            yield f"{end:#010x} {following - end} damaged bytes"
     if end < len(source.data):
         yield f"{end:#010x} {len(source.data) - end} bytes of an incomplete record"
+
+
+def _whole_records(data: memoryview, header: Header, start: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yields (id, begin, end, time stamp) of each record as long as they are whole."""
+    for ids, begins, sizes, timestamps in scan(data, header, start):
+        yield from zip(*(column.tolist() for column in (ids, begins, begins + sizes, timestamps)), strict=True)
 
 
 def _describe(record_id: int, payload: memoryview, layout: Structs) -> str:

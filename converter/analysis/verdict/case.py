@@ -22,7 +22,8 @@ MOST_FEW = 10
 # Kinds of issues that are told, or not, by the share of the samples that they concern.
 JUDGED = {
     "names": ("names_missing", "names_partly_missing", "names_not_in_text", "kernel_names_missing", "kernel_elsewhere",
-              "code_unrecorded", "not_symbolicated", "build_id_differs", "companion_of_other_run", "dump_unfinished"),
+              "code_unrecorded", "not_symbolicated", "build_id_differs", "companion_of_other_run", "companion_empty",
+              "dump_unfinished", "dump_damaged"),
     "stacks": ("unwinding_truncated", "unwinding_no_information", "unwinding_contradiction", "lbr_full", "stack_cut",
                "unwinding_not_done"),
     "lost": ("lost_samples", "throttled"),
