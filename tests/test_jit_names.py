@@ -187,14 +187,6 @@ SEEN: dict[str, Cases] = {
             "__main__.inner", "Python function, Numba",
         ),
         "_ZN8__main__4main12_3clocals_3e4nestB3v12B2c8Ex": ("__main__.main.<locals>.nest", "Python function, Numba"),
-        "_ZN7cpython8__main__5lightB2v3B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx": (
-            "__main__.light (wrapper)", "JIT stub",
-        ),
-        "cfunc._ZN8__main__5lightB2v3B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx": (
-            "__main__.light (wrapper)", "JIT stub",
-        ),
-        "NRT_incref": ("NRT_incref", "JIT function"),
-        "_ZN3foo3barB5cxx11Ev": ("_ZN3foo3barB5cxx11Ev", "JIT function"),
     },
     "Mono": {
         "Shop.W:Main ()": ("Shop.W:Main ()", "Managed function"),
@@ -345,6 +337,7 @@ SOURCES_SAY: dict[str, Cases] = {
         "JS:wasm-function[5206]-5206-liftoff": ("wasm-function[5206] (WASM:5206)", f"{WASM}, Liftoff (wasm)"),
         "JS:a-b-7-turbofan": ("a-b (WASM:7)", f"{WASM}, Turbofan (wasm)"),
         "RegExp.> src: '' flags: 'x' flags: 'gu'": ("/' flags: 'x/gu", "RegExp regexp"),
+        "RegExp.< src: 'a+' flags: 'y'": ("/a+/y", "RegExp regexp"),
         "RegExp:a|b": ("a|b", "RegExp regexp"),
         "Stub:js-to-wasm:i:i": ("js-to-wasm:i:i", "JIT stub"),
         "Handler:f": ("f", "JIT inline cache"),
@@ -404,6 +397,12 @@ SOURCES_SAY: dict[str, Cases] = {
         "boolean java.util.regex.CharPredicates$$Lambda/0x800000024.is(int)": (
             "java.util.regex.CharPredicates$$Lambda/0x800000024.is(int)", "Java function",
         ),
+        # Of JRuby 9 on OpenJDK 17; of Kotlin, in whose names blanks may be.
+        "org.jruby.X $_dot_dot_.app.RUBY$method$f$2(int)": ("$_dot_dot_.app.RUBY$method$f$2(int)", "Java function"),
+        "org.jruby.X $_dot_dot_.app.invokeOther15:+(int)": ("$_dot_dot_.app.invokeOther15:+(int)", "Java function"),
+        r"int $_dot_.app.RUBY$block$\=\^main\_$1()": (r"$_dot_.app.RUBY$block$\=\^main\_$1()", "Java function"),
+        "void AppTest.adds two numbers()": ("AppTest.adds two numbers()", "Java function"),
+        "StubRoutines (1)": ("StubRoutines (1)", "JIT stub"),
         "I2C/C2I adapters": ("I2C/C2I adapters", "JIT stub"),
         "LA;b([[ZFSC)[[I": ("A.b(boolean[][], float, short, char)", "Java function"),
         "LA;b(X)V": ("LA;b(X)V", "JIT stub"),
@@ -418,7 +417,24 @@ SOURCES_SAY: dict[str, Cases] = {
         "'Elixir.Enum':'-map/2-fun-0-'/3": ("'Elixir.Enum':'-map/2-fun-0-'/3", "Erlang function"),
         "http://a/5": ("http://a/5", "JIT function"),
     },
-    "Numba": {},
+    "Numba": {
+        "_ZN8__main__12_3clambda_3eB2v3B2c8Ex": ("__main__.<lambda>", "Python function, Numba"),
+        "_ZN13_3cdynamic_3e1fB2v3B2c8Ex": ("<dynamic>.f", "Python function, Numba"),
+        "_ZN8__main__9h_c3_b6heB2v6B2c8Ex": ("__main__.höhe", "Python function, Numba"),
+        "_ZN8__main__12_e6_97_a5_e3B2v6B2c8Ex": ("__main__.日_e3", "Python function, Numba"),
+        # Names by nature, one of which would be no letter.
+        "_ZN8__main__6fft_2dB2v6B2c8Ex": ("__main__.fft_2d", "Python function, Numba"),
+        "_ZN8__main__7step_e3B2v6B2c8Ex": ("__main__.step_e3", "Python function, Numba"),
+        "_ZN8__main__7f_c2_a0B2v6B2c8Ex": ("__main__.f_c2_a0", "Python function, Numba"),
+        "_ZN7cpython8__main__5lightB2v3B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx": (
+            "__main__.light (wrapper)", "JIT stub",
+        ),
+        "cfunc._ZN8__main__5lightB2v3B38c8tJTIeFIjxB2IKSgI4CrvQClQZ6FczSBAA_3dEx": (
+            "__main__.light (wrapper)", "JIT stub",
+        ),
+        "NRT_incref": ("NRT_incref", "JIT function"),
+        "_ZN3foo3barB5cxx11Ev": ("_ZN3foo3barB5cxx11Ev", "JIT function"),
+    },
     "Mono": {
         # No methods: no class, no blank before the arguments, no end of them.
         "Main ()": ("Main ()", "JIT function"),

@@ -124,7 +124,15 @@ _LIBRARY_FUNCTION = {
         # OCaml, GHC.
         r"|Stdlib\w*\.\w+.*|caml_\w+|camlStdlib\w*|(?:base|ghc-prim|ghc-bignum|containers|rts)-[\d.]+:.*|stg_\w+"
     ),
-    "Java": re.compile(r"(?:\w+ )*(?:java|javax|jdk|sun|com\.sun|kotlin|kotlinx|scala|groovy|clojure)[./].*"),
+    # And the runtimes of other languages on the JVM: but for what Nashorn, Jython and Rhino compile scripts to.
+    "Java": re.compile(
+        r"(?:\w+ )*(?:java|javax|jdk(?!\.nashorn\.internal\.scripts)|sun|com\.sun|kotlin|kotlinx|scala|dotty|clojure"
+        r"|groovy|groovyjarjar\w+|org\.(?:codehaus|apache)\.groovy|org\.(?:jruby|joni|jcodings)|com\.headius"
+        r"|org\.python(?!\.pycode\.)|org\.mozilla\.javascript(?!\.gen\.)|org\.openjdk\.nashorn(?!\.internal\.scripts)"
+        r"|org\.(?:graalvm|truffleruby)|com\.oracle\.(?:truffle|graal|svm))[./].*"
+    ),
+    # Numba's, which it compiles with the user's.
+    "Python": re.compile(r"numba\.\w.*"),
     "Managed": _DOTNET,
     ".NET": _DOTNET,
     "Erlang": re.compile(

@@ -128,7 +128,8 @@ V8: tuple[Pattern, ...] = (
     Pattern("Builtin:", "builtin", "JavaScript", tier("Builtin", "brown")),
     # samply calls these Interpreter too, but in another colour: a family of their own.
     Pattern("BytecodeHandler:", "stub", "JavaScript", tier("Interpreter", "red", family="BytecodeHandler")),
-    Pattern("RegExp.> src: '", "regexp", "RegExp", None, _v8_regexp),
+    # What is behind the dot keeps pprof from taking the name for one of C++: `<` from V8 15 on.
+    *(Pattern(f"RegExp.{sign} src: '", "regexp", "RegExp", None, _v8_regexp) for sign in "><"),
     Pattern("RegExp:", "regexp", "RegExp", own=False),  # Node 16 and older
     machinery("Stub:", "stub", own=False),
     machinery("Handler:", "inline cache", own=False),

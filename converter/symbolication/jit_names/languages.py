@@ -34,12 +34,14 @@ def _java_method(text: str) -> Parts | None:
 
 
 # A method as HotSpot's perf maps have it (Method::external_name, JDK 17 to 25): `int pkg.Class.method(int, long[])`.
-_WORD = r"[^\W\d][\w$]*"
+_WORD = r"(?:[^\W\d]|\$)[\w$-]*"
 _JAVA_NAMED_TYPE = rf"{_WORD}(?:\.{_WORD})*(?:\[\])*"
 # Hidden classes have a number, as `Hot$$Lambda/0x00007f441c003d40` or with a dot.
 _JAVA_OWNER = rf"{_WORD}(?:\.{_WORD})*(?:[./+]0x[0-9a-f]{{8,16}})?"
+# What the JVM allows: `invokeOther15:+` of JRuby, words with blanks of Kotlin, but for brackets.
+_JAVA_NAME = r"[^\s.;\[\]/<>()](?:[^.;\[\]/<>()\t-\r]*[^\s.;\[\]/<>()])?"
 _java_external = fields(
-    rf"{_JAVA_NAMED_TYPE} (?P<function>{_JAVA_OWNER}\.(?:{_WORD}|<init>|<clinit>)"
+    rf"{_JAVA_NAMED_TYPE} (?P<function>{_JAVA_OWNER}\.(?:{_JAVA_NAME}|<init>|<clinit>)"
     rf"\((?:{_JAVA_NAMED_TYPE}(?:, {_JAVA_NAMED_TYPE})*)?\))"
 )
 
@@ -98,9 +100,21 @@ CPYTHON: tuple[Pattern, ...] = (
 )
 
 # A name of C++ whose ABI tags are the number of the version and flags: numba/core/itanium_mangler.py. The parts of the
-# qualified name have their lengths before them, and other signs as _ and two digits.
+# qualified name have their lengths before them, and each byte of other signs, in UTF-8, as _ and two digits.
 _NUMBA_PART, _NUMBA_VERSION = re.compile(r"[0-9]{1,4}"), re.compile(r"B[0-9]{1,2}v[0-9]+")
-_NUMBA_LOCALS = "_3clocals_3e"
+# An underscore stays what it is: fft_2d, step_e3 are names. Only what no such name has is a sign: <lambda> and other
+# words in angle brackets, and letters of two bytes and more.
+_NUMBA_SIGNS = re.compile(
+    r"_3c([a-z]+)_3e|(_[cd][0-9a-f]_[89ab][0-9a-f]|_e[0-9a-f](?:_[89ab][0-9a-f]){2}|_f[0-4](?:_[89ab][0-9a-f]){3})"
+)
+
+
+def _numba_sign(found: re.Match[str]) -> str:
+    word, letter = found.groups()
+    if word:
+        return f"<{word}>"
+    shown = bytes.fromhex(letter.replace("_", "")).decode("utf-8", "replace")
+    return shown if f"_{shown}".isidentifier() else letter
 
 
 def _numba_function(text: str) -> Parts | None:
@@ -111,7 +125,7 @@ def _numba_function(text: str) -> Parts | None:
         parts.append(text[found.end() : at])
     if not parts or not _NUMBA_VERSION.match(text, at):
         return None
-    return ".".join(parts).replace(_NUMBA_LOCALS, "<locals>"), "", 0, 0
+    return _NUMBA_SIGNS.sub(_numba_sign, ".".join(parts)), "", 0, 0
 
 
 def _numba_wrapper(text: str) -> Parts | None:
