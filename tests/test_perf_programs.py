@@ -353,6 +353,32 @@ def test_a_list_in_the_recorded_machines_file_tree(tmp_path: Path) -> None:
     assert stacks(read(with_memory(-60), context=ImportContext(sysroots=[str(tmp_path)]))) == ["listed"]
 
 
+SEVERAL = {
+    "two functions": (("JS:*f /a.js:1:1", "JS:*g /a.js:9:1"), 0, 2),
+    "of which one is in the other": (("JS:*f /a.js:1:1", "JS:*g /a.js:9:1"), 4, 2),
+    "one function in two tiers": (("JS:~f /a.js:1:1", "JS:*f /a.js:1:1"), 0, 0),
+    "behind one another": (("JS:*f /a.js:1:1", "JS:*g /a.js:9:1"), 0x40, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "apart", "n"), SEVERAL.values(), ids=SEVERAL)
+def test_an_address_that_a_list_has_several_times(tmp_path: Path, names: tuple[str, str], apart: int, n: int) -> None:
+    """The list has no times: the last name is shown, as perf does, and the report counts the samples."""
+    data = with_memory(-60).sample(PID, PID, START + 31, CODE + 4)
+    for at in (CODE + 2, CODE + 0x80):
+        data.sample(PID, PID, START + 32, at)
+    lines = zip((CODE, CODE + apart), names, strict=True)
+    (tmp_path / "perf-7.map").write_text("".join(f"{at:x} 40 {name}\n" for at, name in lines))
+    trace = read(data, path=str(tmp_path / "perf.data"))
+    assert stacks(trace)[:2] == ["g" if n else "f"] * 2
+    found = [(one.count, one.detail) for one in trace.report if one.kind == "map_ambiguous"]
+    assert found == ([(n + (apart == 0), f"{n + (apart == 0)} samples of app 7")] if n else [])
+    if n:
+        (tmp_path / "jit-7.dump").write_bytes(JitDump(pid=PID, start=START).load("of the dump", CODE).bytes())
+        of_dump = load_checked([saved(tmp_path, data), tmp_path / "jit-7.dump"])
+        assert "map_ambiguous" not in report_of(of_dump)
+
+
 # ---------------------------------------------------------------- process 0
 
 

@@ -592,6 +592,14 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "command": "perf record -m 8M ./app"},
         ["10 % of the records were lost: record with -m 16M", "  a larger buffer loses less: perf record -m 16M ./app"],
     ),
+    "a list of names without times": (
+        {"stacks": {f"f@app {MAIN}": 100}, "notes": {"map_ambiguous": {"count": 7, "advice": "write a jitdump"}}},
+        ["7 % of the samples may be of other functions: a perf-PID.map lists several there", "  write a jitdump"],
+    ),
+    "a list of names without times that changes little": (
+        {"stacks": {f"f@app {MAIN}": 100}, "notes": {"map_ambiguous": {"count": 4}}},
+        ["good recording: 100 samples of cpu-clock, 2ms; 1 loss: --verbose"],
+    ),
     "a clock that does not fit": (
         {"stacks": {f"f@app {MAIN}": 9}, "notes": {"clock_differs": {"detail": "sched and monotonic"}}},
         ["samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",

@@ -122,6 +122,10 @@ KINDS: dict[str, Kind] = {
         "the names and their times are states of the thread"),
     "map_stale": Kind("info",
         "a perf-PID.map is older than the process: another one of that number wrote it, and it names nothing"),
+    "map_ambiguous": Kind("loss",
+        "samples are at addresses that a perf-PID.map, which has no times, lists under several names, the last counts",
+        "let the runtime write a jitdump, which has times: docs/record has the options of each, as of Node.js node "
+        "--perf-prof --interpreted-frames-native-stack"),
     "map_of_other_number": Kind("info",
         "a perf-PID.map of another number lists code of a process that has none of its own",
         "in a container, processes have numbers of their own: --symbols with the file's path takes it for the process "

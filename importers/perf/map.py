@@ -28,6 +28,7 @@ from traceferry.importers.perf.pairs import Intervals, intervals
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
 from traceferry.importers.perf.recording import Features, Recording
 from traceferry.importers.perf.regions import BEGINNING, NEVER
+from traceferry.importers.perf.relisted import note_relisted
 from traceferry.importers.perf.scheduling import NO_STEPS, Switching
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
@@ -121,6 +122,7 @@ def _add_recording(
     if len(recording.deferred.n) or any("defer_callchain" in event.attr.flags for event in recording.events):
         samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
+    note_relisted(memory, samples, report)
     # All of it was read; the threads come back to parts.
     source.release(0, len(source.data))
     if np.any(samples.data_src != 0):

@@ -225,7 +225,7 @@ class Memory:
         if space < FIRST_PROGRAM or not len(addresses):
             return
         program = self.programs.all[space - FIRST_PROGRAM]
-        inside = addresses[self._is_in_no_file(program, addresses)]
+        inside = addresses[self.is_in_no_file(program, addresses)]
         if not self._lists_of(program) and len(inside):
             self.nameless[program.pid] = np.union1d(self.nameless.get(program.pid, inside[:0]), inside)
 
@@ -379,11 +379,21 @@ class Memory:
             self._lists[program.number] = lists
         return lists
 
+    def lists(self) -> dict[int, Regions]:
+        """Returns what lists tell of the programs that were asked for and have no dump, by the program's number."""
+        found: dict[int, Regions] = {}
+        for number in list(self._lists):
+            program = self.programs.all[number]
+            listed = self._listed(program)
+            if len(listed.begin) and not len(self.code_mappings_of(program)):
+                found[number] = listed
+        return found
+
     def _n_listed(self, program: Program, file: MapFile) -> int:
         """Counts the lines of a perf-PID.map in memory of a program that is no file's."""
-        return int(self._is_in_no_file(program, file.begins).sum())
+        return int(self.is_in_no_file(program, file.begins).sum())
 
-    def _is_in_no_file(self, program: Program, addresses: Array) -> Array:
+    def is_in_no_file(self, program: Program, addresses: Array) -> Array:
         """bool: which of the addresses (uint64) are in memory of a program that is no file's."""
         begin, end = memory_without_files(self._maps_of(program)[0]).T
         return containing_interval(begin, end - begin, addresses) >= 0

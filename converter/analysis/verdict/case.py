@@ -27,6 +27,7 @@ JUDGED = {
     "stacks": ("unwinding_truncated", "unwinding_no_information", "unwinding_contradiction", "lbr_full", "stack_cut",
                "unwinding_not_done"),
     "lost": ("lost_samples", "throttled"),
+    "relisted": ("map_ambiguous",),
 }  # fmt: skip
 
 

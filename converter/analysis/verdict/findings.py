@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, Advice, Case, Finding, percent
+from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advice, Case, Finding, percent
 from traceferry.analysis.verdict.names import functions, names
 from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
@@ -27,7 +27,7 @@ def findings(case: Case) -> Iterator[Finding]:
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
         _damaged, _no_samples, _few_samples, _counts_only, _clock, names, functions, stacks, no_stacks, _lost,
-        _no_symbols,
+        _no_symbols, _relisted,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found
@@ -170,6 +170,16 @@ def _larger(size: str) -> str:
     if not digits.isdecimal():
         return LARGEST
     return LARGE if digits == size and int(size) < PAGES_OF_LARGE // 2 else f"{2 * int(digits)}{size[len(digits) :]}"
+
+
+def _relisted(case: Case) -> Finding | None:
+    issue = case.issues.get("map_ambiguous")
+    share = case.share(issue.count) if issue is not None else 0.0
+    if issue is None or share < NAMES_FROM:
+        return None
+    headline = f"{percent(share)} of {case.the_samples} may be of other functions: a perf-PID.map lists several there"
+    advice = Advice("relisted", issue.advice)
+    return Finding("relisted", OTHER, "loss", headline, share, (advice,), JUDGED["relisted"])
 
 
 def _no_symbols(case: Case) -> Finding | None:
