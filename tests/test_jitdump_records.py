@@ -1731,6 +1731,18 @@ def test_dumps_of_several_processes(new: New) -> None:
     assert len(set(tids)) == len(tids) == 4
 
 
+@every_layout
+def test_a_fork_writes_to_the_dump_of_its_parent(new: New) -> None:
+    """As PHP's do: what it loads is told by its own process."""
+    trace = read(
+        new(pid=5).load("f", CODE, tid=5).load("g", CODE + 64, pid=6, tid=6).load("h", CODE + 128, pid=0, tid=5)
+    )
+    found = [(process.pid, thread.tid, thread.is_main) for process, thread in trace.threads if not thread.sample_unit]
+    assert found == [(5, 5, True), (6, 6, True)]
+    (markers,) = next(thread for process, thread in trace.threads if process.pid == 6).load(trace).markers.values()
+    assert markers["function"].tolist() == ["g"]
+
+
 def test_many_dumps_of_one_process_and_thread() -> None:
     """Their markers are joined by time in one thread; each has a view of its own."""
     n = 1200

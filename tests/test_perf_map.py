@@ -999,6 +999,21 @@ def test_a_child_runs_the_code_that_its_parent_compiled() -> None:
     assert stacks(read(data, dump), CHILD) == ["f", "f"]
 
 
+@pytest.mark.parametrize(("flags", "wanted"), [(1, ["f", "of the parent"]), (2, ["f", "[code in /dev/zero]"])])
+def test_what_is_compiled_into_memory_that_forks_share(flags: int, wanted: list[str]) -> None:
+    """PHP's: what any of them compiles, before or after the fork, all of them run."""
+    dump = jitdump().load("f", CODE, ts=START + 5).load("of the parent", CODE + 64, ts=START + 20)
+    dump.load("of the child", CODE + 128, ts=START + 21, pid=CHILD, tid=CHILD)
+    data = recorded().mmap2(PID, PID, CODE, 4096, 0, "/dev/zero (deleted)", ts=START + 1, flags=flags)
+    data.mmap2(PID, PID, X, 4096, 0, f"/tmp/{DUMP}", ts=START + 2).fork(CHILD, CHILD, PID, PID, START + 10)
+    data.sample(CHILD, CHILD, START + 25, CODE).sample(CHILD, CHILD, START + 26, CODE + 64)
+    data.sample(PID, PID, START + 27, CODE + 128)
+    trace = read(data, dump)
+    assert (stacks(trace, CHILD), stack(trace)) == (wanted, "of the child")
+    threads = [(process.pid, thread.tid) for process, thread in trace.threads if not thread.sample_unit]
+    assert sorted(threads) == [(PID, PID), (CHILD, CHILD)]
+
+
 INHERITED: dict[str, tuple[Steps, str]] = {
     "a new program": (lambda d: d.comm(CHILD, CHILD, "ls", START + 12, exec=True), "[unknown]"),
     "a file that it maps": (lambda d: d.mmap2(CHILD, CHILD, CODE, 4096, 0, "/lib/x.so", ts=START + 12), "x.so+0x0"),

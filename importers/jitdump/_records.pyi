@@ -6,7 +6,9 @@ def scan(
 ) -> tuple[NDArray[uint32], NDArray[int64], NDArray[uint32], NDArray[uint64]]: ...
 def loads(
     data: memoryview, big: bool, begins: NDArray[int64], ends: NDArray[int64]
-) -> tuple[NDArray[int64], NDArray[uint64], NDArray[uint64], NDArray[uint64], NDArray[int64], NDArray[int64]]: ...
+) -> tuple[
+    NDArray[int64], NDArray[int64], NDArray[uint64], NDArray[uint64], NDArray[uint64], NDArray[int64], NDArray[int64]
+]: ...
 
 class LineEntries:
     starts: NDArray[int64]

@@ -44,26 +44,27 @@ def scan(const uint8_t[::1] data, Py_ssize_t start, bint big, Py_ssize_t most):
 
 
 def loads(const uint8_t[::1] data, bint big, const int64_t[::1] begins, const int64_t[::1] ends):
-    """Returns the fields of LOAD records, whole ones at [begins, ends): thread, address, size of the code, index, size
-    of the name, and where the code is. The name follows the fixed part; its size is -1 for a record that is too short.
+    """Returns the fields of LOAD records, whole ones at [begins, ends): process, thread, address, size of the code,
+    index, size of the name, and where the code is. The name follows the fixed part; its size is -1 for a record that is too short.
     The code is the record's last bytes; -1 where they are fewer than its size."""
     cdef Py_ssize_t n = begins.shape[0]
     cdef Py_ssize_t i, p, q, end
     cdef uint64_t size
     check_records(data, begins, ends)
-    signed, unsigned = np.zeros((3, n), np.int64), np.zeros((3, n), np.uint64)
-    # tid, size of the name, offset of the code; address, size, index.
+    signed, unsigned = np.zeros((4, n), np.int64), np.zeros((3, n), np.uint64)
+    # pid, tid, size of the name, offset of the code; address, size, index.
     cdef int64_t[:, ::1] numbers = signed
     cdef uint64_t[:, ::1] fields = unsigned
     with nogil:
         for i in range(n):
             p = begins[i] + RECORD_HEADER
             end = ends[i]
-            numbers[1, i] = -1
             numbers[2, i] = -1
+            numbers[3, i] = -1
             if end - p < LOAD:
                 continue
-            numbers[0, i] = u32(data, p + 4, big)
+            numbers[0, i] = u32(data, p, big)
+            numbers[1, i] = u32(data, p + 4, big)
             size = u64(data, p + 24, big)
             fields[0, i] = u64(data, p + 16, big)
             fields[1, i] = size
@@ -71,12 +72,12 @@ def loads(const uint8_t[::1] data, bint big, const int64_t[::1] begins, const in
             p += LOAD
             if size <= <uint64_t>(end - p):
                 end -= <Py_ssize_t>size
-                numbers[2, i] = end
+                numbers[3, i] = end
             q = p
             while q < end and data[q] != 0:
                 q += 1
-            numbers[1, i] = q - p
-    return (signed[0], *unsigned, signed[1], signed[2])
+            numbers[2, i] = q - p
+    return (signed[0], signed[1], *unsigned, signed[2], signed[3])
 
 
 cdef check_records(const uint8_t[::1] data, const int64_t[::1] begins, const int64_t[::1] ends):

@@ -58,6 +58,14 @@ class Code:
     rows: range
     mappings: range = range(0)
 
+    @property
+    def loaded_by(self) -> Array:
+        """Returns int64: the process of each load, a fork's own too; of a container's forks the numbers are unknown."""
+        header = self.dump.header
+        pids = np.array([load.pid for load in self.dump.loads], np.int64)
+        found: Array = np.where((self.pid == header.pid) & (pids > 0) & (pids < MAX_TID), pids, self.pid)
+        return found
+
     # ------------------------------------------------------------ what a CodeReader offers
 
     @property

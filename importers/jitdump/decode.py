@@ -39,12 +39,14 @@ DESCRIPTIONS = {Id.DEBUG_INFO, Id.UNWINDING_INFO, Id.INLINE_INFO, Id.DEBUG_INFO2
 
 @dataclass(slots=True)
 class Load:
-    """A CODE_LOAD record. nth: its record's number in the file; code_at: the offset of its bytes; tier: index into
-    `Dump.tiers`, -1 is none; lines: index into the dump's line tables, -1 is none."""
+    """A CODE_LOAD record. nth: its record's number in the file; pid: of the process that wrote it, which may be a fork;
+    code_at: the offset of its bytes; tier: index into `Dump.tiers`, -1 is none; lines: index into the dump's line
+    tables, -1 is none."""
 
     nth: int
     at: int
     ts: int
+    pid: int
     tid: int
     address: int
     size: int
@@ -283,21 +285,22 @@ class _Decoder:
         if len(infos) and not placed[-1]:
             self._pending_unwinding = int(begins[infos[-1]])
 
-    def _loads(self, begins: Array, ends: Array) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """Yields (tid, address, size, index, size of the name, offset of the code) of each."""
+    def _loads(self, begins: Array, ends: Array) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+        """Yields (pid, tid, address, size, index, size of the name, offset of the code) of each."""
         fields = _records.loads(self._data, self._dump.header.byte_order == ">", begins, ends)
         return zip(*(column.tolist() for column in fields), strict=True)
 
     def _load(
-        self, nth: int, begin: int, ts: int, tid: int, address: int, size: int, index: int, name_size: int, code_at: int
-    ) -> None:
+        self, nth: int, begin: int, ts: int, pid: int, tid: int, address: int, size: int, index: int, name_size: int,
+        code_at: int,
+    ) -> None:  # fmt: skip
         if name_size < 0 or size >= 1 << 31:
             self._note("bad_record", 1, begin, "CODE_LOAD" if name_size < 0 else f"CODE_LOAD of {size} bytes")
             self._forget()
             return
         at = begin + RECORD_HEADER_SIZE + self._layout.load.size
         name = str(self._data[at : at + name_size], "utf-8", "replace")
-        load = Load(nth, begin, ts, tid, address, size, index, name, code_at)
+        load = Load(nth, begin, ts, pid, tid, address, size, index, name, code_at)
         self._attach(load)
         self._dump.loads.append(load)
 
@@ -346,9 +349,9 @@ class _Decoder:
         elif record_id == Id.LOAD and len(payload) >= self._layout.load.size:
             name_size = bytes(payload[self._layout.load.size :]).find(0)
             if name_size >= 0:
-                _, tid, _, address, size, index = self._layout.load.unpack_from(payload)
+                pid, tid, _, address, size, index = self._layout.load.unpack_from(payload)
                 n_loads = len(self._dump.loads)
-                self._load(self._dump.n_records, begin, min(ts, MAX_TS), tid, address, size, index, name_size, -1)
+                self._load(self._dump.n_records, begin, min(ts, MAX_TS), pid, tid, address, size, index, name_size, -1)
                 self._dump.unfinished = self._dump.loads.pop() if len(self._dump.loads) > n_loads else None
 
     def _load_of_lines(self) -> None:
@@ -362,9 +365,9 @@ class _Decoder:
         dump = self._dump
         n_entries = n_whole(dump.source, dump.header, Record(begin, end, n_entries, address, REACH, ""))
         if n_entries:
-            nth, tid = dump.n_records, dump.loads[-1].tid if dump.loads else dump.header.pid
+            nth, pid, tid = dump.n_records, dump.header.pid, dump.loads[-1].tid if dump.loads else dump.header.pid
             lines = len(self._line_records)
-            dump.unfinished = Load(nth, record_at, min(ts, MAX_TS), tid, address, 0, UNNAMED, "", -1, lines=lines)
+            dump.unfinished = Load(nth, record_at, min(ts, MAX_TS), pid, tid, address, 0, UNNAMED, "", -1, lines=lines)
             self._line_records.append(Record(begin, end, n_entries, address, REACH, ""))
 
     def _name_by_lines(self) -> None:

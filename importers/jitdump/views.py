@@ -127,14 +127,15 @@ def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
     process = processes.of(pid, name, start, end)
     tids = trace.code["tid"][rows]
     by_time = np.argsort(ts, kind="stable")
-    for tid, mine in rows_by_key(tids[by_time]).items():
+    for key, mine in rows_by_key(code.loaded_by[by_time] << 32 | tids[by_time]).items():
+        loader, tid = key >> 32, key & 0xFFFFFFFF
         mine = by_time[mine]
         first, last = int(ts[mine[0]]), int(ts[mine[-1]])
-        is_main = tid == pid
+        is_main = tid == loader
         thread_name = name if is_main else f"JIT compiler {tid}"
         markers = _LoadMarkers(code, processes, mine)
         thread = Thread(tid, thread_name, is_main, first, last, markers, len(mine))
-        processes.add_thread(process, thread, markers)
+        processes.add_thread(processes.of(loader, name, first, last), thread, markers)
     process.counters += _counters(trace, mappings)
     if len(loads):
         process.threads.append(_code_size(code, trace, process, *processes.free_tid(process)))

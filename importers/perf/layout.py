@@ -269,6 +269,7 @@ MISC_LOST_SAMPLES_BPF = 1 << 15  # perf's filter (perf record --filter, in BPF) 
 MISC_BUILD_ID_SIZE = 1 << 15  # HEADER_BUILD_ID: the byte after the id says how long it is
 
 PROT_EXEC = 4
+MAP_SHARED = 1
 KSYMBOL_UNREGISTER = 1
 BUILD_ID_SIZE = 20
 

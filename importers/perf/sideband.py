@@ -16,6 +16,7 @@ from traceferry.importers.perf.fields import numbers_at, until_nul
 from traceferry.importers.perf.layout import (
     BUILD_ID_SIZE,
     KSYMBOL_UNREGISTER,
+    MAP_SHARED,
     MISC_COMM_EXEC,
     MISC_CPUMODE_MASK,
     MISC_FORK_EXEC,
@@ -232,10 +233,11 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
     """Adds a record. numbers: those that its body begins with; text: what follows them; ts: of its sample_id."""
     match kind:
         case RecordType.MMAP | RecordType.MMAP2:
-            is_exec, build_id, file = not misc & MISC_MMAP_DATA, "", b""
+            is_exec, is_shared, build_id, file = not misc & MISC_MMAP_DATA, False, "", b""
             pid, _, start, length, pgoff, *more = numbers
             if kind == RecordType.MMAP2:
-                inode, prot, _ = more
+                inode, prot, flags = more
+                is_shared = bool(flags & MAP_SHARED)
                 # perf gives no prot to the kernel and its modules.
                 is_exec = bool(prot & PROT_EXEC) or (is_exec and misc & MISC_CPUMODE_MASK in KERNEL_CPUMODES)
                 if misc & MISC_MMAP_BUILD_ID:
@@ -243,7 +245,8 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
                 else:
                     file = inode[:16]
             order = len(recording.maps)
-            recording.maps.append(Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order, file))
+            mapped = Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order, file, is_shared)
+            recording.maps.append(mapped)
         case RecordType.COMM:
             pid, tid = numbers
             recording.tasks.append(Comm(ts, pid, tid, text, bool(misc & MISC_COMM_EXEC)))

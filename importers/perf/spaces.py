@@ -205,8 +205,8 @@ class Memory:
         program = self.programs.all[space - FIRST_PROGRAM]
         # A fork's child has the code that its parent compiled.
         owners = self.programs.ancestors(program, MAX_ANCESTORS)
-        loaded = [(self.code_mappings_of(owner), forked) for owner, forked in owners]
-        code = [self._jitted(program, rows, forked) for rows, forked in loaded if len(rows)]
+        loaded = [(owner, self.code_mappings_of(owner), forked) for owner, forked in owners]
+        code = [self._jitted(program, owner, rows, forked) for owner, rows, forked in loaded if len(rows)]
         mapped = self._mapped(program)
         files = self._named(mapped.files, mapped.file_maps, program, addresses)
         if not code:
@@ -475,8 +475,9 @@ class Memory:
         numbers = self.programs.numbers(pid, trace.code_mappings["start_ts"][free] - self.offset_ns)
         return by_dump, {number: free[mine] for number, mine in rows_by_key(numbers).items()}
 
-    def _jitted(self, program: Program, rows: Array, forked: int) -> Regions:
-        """forked: when the program's memory began as a copy of that in which the code was loaded, NEVER for its own."""
+    def _jitted(self, program: Program, owner: Program, rows: Array, forked: int) -> Regions:
+        """rows: of the code that is loaded in the memory of the owner; forked: when the program's memory began as a
+        copy of that, NEVER for its own. What either loads into memory that both share, as PHP's, is there for both."""
         mappings = self._trace.code_mappings.take(rows)
         begin, start, until = mappings["address"], mappings["start_ts"], mappings["end_ts"]
         size = self._trace.code["size"][mappings["code"]].astype(np.uint64)
@@ -485,13 +486,20 @@ class Memory:
         keep = np.ones(len(rows), bool)
         if forked < NEVER:
             zero = self.offset_ns
-            keep = (start <= forked + zero) & (forked + zero < until)
-            until = np.full(len(rows), NEVER)
+            is_shared = self._is_shared(owner, begin)
+            keep = is_shared | (start <= forked + zero) & (forked + zero < until)
+            until = np.where(is_shared, until, NEVER)
         until = np.minimum(until, self._traced(program.until))
         n = len(rows)
         layer, kind = np.full(n, JITTED, np.int8), np.full(n, OF_CODE, np.int8)
         owners = mappings["code"].astype(np.int64)
         return Regions(begin, end, start, until, layer, kind, owners, begin).take(np.flatnonzero(keep))
+
+    def _is_shared(self, program: Program, addresses: Array) -> Array:
+        """bool: which of the addresses (uint64) are in executable memory that a program shares with its forks."""
+        shared = [one for one in self._maps_of(program)[0] if one.is_shared]
+        begin, end = memory_without_files(shared).T
+        return containing_interval(begin, end - begin, addresses) >= 0
 
 
 def _holding(regions: Regions, addresses: Array) -> list[int]:
