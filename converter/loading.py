@@ -307,9 +307,10 @@ def _note_missing(missing: Sequence[Companion], n_elsewhere: int, report: Report
         told = report.places("companion_of_other_run", "companion_empty")
         for companion in missing:
             if companion.path not in told:
-                report.note("companion_missing", where=companion.shown, detail=companion.shown)
+                detail = f"{companion.path}{' of another process' * (companion.nth > 0)}"
+                report.note("companion_missing", where=companion.shown, detail=detail)
         return
-    shown = " or ".join(companion.shown for companion in missing)
+    shown = " or ".join(dict.fromkeys(companion.path for companion in missing))
     report.note("companion_missing", max(len(missing) - n_elsewhere, 0), where=shown, detail=shown)
 
 

@@ -145,6 +145,14 @@ def test_one_of_two_is_given_from_elsewhere(folders: tuple[Path, Path]) -> None:
     assert (issue.count, issue.detail) == (1, f"/gone/one/{NAME} or /gone/two/{NAME}")
 
 
+def test_one_of_two_of_one_path_is_not_there(folders: tuple[Path, Path]) -> None:
+    """Each container had its own file there."""
+    trace = load_checked([recorded(folders[0].parent / "here", (folders[1], folders[1]))])
+    assert names(trace) == {FIRST: ["[code in //anon]"], SECOND_PID: ["second"]}
+    (issue,) = (issue for issue in trace.report if issue.kind == "companion_missing")
+    assert (issue.count, issue.detail) == (1, f"{folders[1] / NAME} of another process")
+
+
 def test_a_copy_beside_the_recording_is_one_of_them(folders: tuple[Path, Path]) -> None:
     """It is read once."""
     path = recorded(folders[0].parent / "here", GONE)
