@@ -8,7 +8,7 @@ from typing import NamedTuple
 from traceferry.files.source import Source
 from traceferry.importers.strace.layout import described, sniffed
 from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext
+from traceferry.reading import Companion, ImportContext, MappedFile
 
 
 def sniff(head: memoryview) -> bool:
@@ -23,6 +23,7 @@ class Logs(NamedTuple):
     companions: Sequence[Companion] = ()
     counter: None = None
     span: None = None
+    mapped: Sequence[MappedFile] = ()
 
     def add_to(self, trace: TraceBuilder, context: ImportContext) -> None:
         from traceferry.importers.strace.map import to_trace
