@@ -302,7 +302,9 @@ SYSCALL = Called("entry_SYSCALL_64_after_hwframe", "Kernel", lib="[kernel.kallsy
 FUTEX = Called("__x64_sys_futex", "Kernel", lib="[kernel.kallsyms]")
 TICK = Called("asm_sysvec_apic_timer_interrupt", "Kernel", lib="[kernel.kallsyms]")
 BLOCKED = Called("__schedule", "Blocked", lib="[kernel.kallsyms]")
-IN_MEMORY = Called("[code in //anon]", "Other")
+IN_MEMORY, OTHER_MEMORY = Called("[code in //anon]", "Other"), Called("[code in /memfd:jit]", "Other")
+CALLER, EMBEDDED = (Called(name, lib="libapp.so") for name in ("call_it", "Builtins_JSEntryTrampoline"))
+TRAMPOLINE = Called("Builtins_InterpreterEntryTrampoline", "Runtime", lib="node")
 IDLE = tuple(
     Called(name, "Kernel", lib="[kernel.kallsyms]") for name in ("cpu_startup_entry", "do_idle", "pv_native_safe_halt")
 )
@@ -335,9 +337,25 @@ WORDS: list[tuple[list[tuple[Called, ...]], list[str]]] = [
     ([(MAIN, SORT)], ["100.0% main app.js:7: most in qsort_r (100.0%)"]),
     # What a runtime compiled without a word to anybody.
     ([(MAIN,), (IN_MEMORY,), (IN_MEMORY,), (EVAL,)],
-     ["75.0% code in memory without names", "25.0% main app.js:7 itself"]),
+     ["50.0% code in memory without names", "25.0% main app.js:7 itself",
+      "25.0% outside of your code: most in libpython3.12 (25.0%)"]),
     ([(MAIN,), (IN_MEMORY,), (EVAL,), (EVAL,), (EVAL,)],
-     ["80.0% outside of your code: most in libpython3.12 (60.0%)", "20.0% main app.js:7 itself"]),
+     ["60.0% outside of your code: most in libpython3.12 (60.0%)", "20.0% main app.js:7 itself",
+      "20.0% code in memory without names"]),
+    # With what it calls; within a function of the user's, it is that function's.
+    ([(IN_MEMORY, SORT), (OTHER_MEMORY,), (OTHER_MEMORY,), (MAIN, IN_MEMORY), (MAIN, IN_MEMORY, SORT)],
+     ["60.0% code in memory without names: 40.0% itself, most in qsort_r (20.0%)",
+      "40.0% main app.js:7: most in qsort_r (20.0%)"]),
+    # But where compiled code calls it: that is no stub of its own.
+    ([(CALLER, IN_MEMORY)] * 3 + [(CALLER, SORT, IN_MEMORY)],
+     ["75.0% code in memory without names", "25.0% call_it: most in qsort_r (25.0%)"]),
+    # V8 inside of a library of any name.
+    ([(EMBEDDED, IN_MEMORY), (CALLER, EMBEDDED, IN_MEMORY), (CALLER,)],
+     ["66.7% code in memory without names", "33.3% call_it itself"]),
+    # Not the trampoline's that calls it, also where nothing is the user's.
+    ([(TRAMPOLINE, IN_MEMORY)] * 7 + [(TRAMPOLINE,)] * 2 + [(TRAMPOLINE, IN_MEMORY, SORT)],
+     ["70.0% code in memory without names", "20.0% Builtins_InterpreterEntryTrampoline itself",
+      "10.0% qsort_r itself"]),
     # Where nothing was done: behind the others, and not for what interrupts it.
     ([IDLE] * 2 + [(PROGRAM_IDLE,), (MAIN,)], ["25.0% main app.js:7 itself", "75.0% idle"]),
     ([(*IDLE, TICK, FUTEX), IDLE], ["50.0% outside of your code: most in the kernel (50.0%)", "50.0% idle"]),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceferry.analysis.totals.collect import Collected
-from traceferry.analysis.totals.costs import IN_MEMORY, Cost, costs_of, is_without_name, library_of
+from traceferry.analysis.totals.costs import Cost, costs_of, is_without_name, library_of
 from traceferry.common.units import format_amount, format_duration
 from traceferry.model import Array, TraceBuilder, sums
 from traceferry.symbolication.short_names import brief_name
@@ -22,6 +22,7 @@ LEAST_PART = 0.1
 LONGEST_NAME = 60
 OUTSIDE = "outside of your code"
 IDLE = "idle"
+IN_MEMORY = "code in memory without names"
 # As glibc calls its functions for itself, and Mono its ways to native code.
 _FOR_ITSELF = re.compile(r"__GI_+|\(wrapper managed-to-native\) ")
 
@@ -46,10 +47,11 @@ def _json(trace: TraceBuilder, of: str, unit: str, of_stack: Array) -> Json:
 
 def _cost(trace: TraceBuilder, cost: Cost) -> Json:
     func = cost.func
-    is_group = func >= 0 and is_without_name(trace, func)
+    is_group = cost.is_in_memory or (func >= 0 and is_without_name(trace, func))
     source = int(trace.funcs["source"][func]) if func >= 0 and not is_group else -1
+    name = IN_MEMORY if cost.is_in_memory else _name(trace, func)
     return {
-        "function": _name(trace, func), "is_group": is_group, "is_idle": cost.is_idle,
+        "function": name, "is_group": is_group, "is_idle": cost.is_idle,
         "file": trace.strings[int(trace.sources["path"][source])] if source >= 0 else None,
         "line": int(trace.funcs["line"][func]) or None if source >= 0 else None,
         "amount": cost.amount, "self": cost.own,
@@ -86,14 +88,14 @@ def cost_words(cost: Json, costs: Json, shorts: Mapping[str, str]) -> tuple[str,
     if cost["is_idle"]:
         return share(amount), "", IDLE, "", ""
     waits = "waits, " if costs["of"] == OFF_CPU.name else ""
-    name = _shown(cost["function"], shorts) if cost["function"] else ""
+    is_in_memory = cost["function"] == IN_MEMORY
+    name = _shown(cost["function"], shorts) if cost["function"] and not is_in_memory else ""
     line = f":{cost['line']}" if cost["line"] else ""
     place = f" {cost['file'].rpartition('/')[2]}{line}" if cost["file"] else ""
-    before, callee = place if name else OUTSIDE, _shown(cost["callee"], shorts) if cost["callee"] else ""
+    before = place if name else IN_MEMORY if is_in_memory else OUTSIDE
+    callee = _shown(cost["callee"], shorts) if cost["callee"] else ""
     behind = f" ({share(cost['callee_amount'])})" if callee else ""
-    if not name:
-        if not callee and cost["code_of"] == IN_MEMORY and 2 * cost["code_of_amount"] >= amount:
-            return share(amount), "", IN_MEMORY, "", ""
+    if not name and not is_in_memory:
         if not callee and cost["code_of"]:
             most = _part(cost["code_of_amount"], amount)
             before += f": {waits}{most} in {cost['code_of']} ({share(cost['code_of_amount'])})"
@@ -101,7 +103,8 @@ def cost_words(cost: Json, costs: Json, shorts: Mapping[str, str]) -> tuple[str,
     if not callee or own >= 0.9 * amount:
         itself = "" if own < 0.5 * amount or cost["is_group"] else " itself"
         return share(amount), name, before + itself, "", ""
-    itself = f"{share(own)} {'themselves' if cost['is_group'] else 'itself'}" if own >= LEAST_PART * amount else ""
+    word = "themselves" if cost["is_group"] and name else "itself"
+    itself = f"{share(own)} {word}" if own >= LEAST_PART * amount else ""
     if cost["callee_amount"] < LEAST_PART * (amount - own):
         # Most is in code that nobody could name, or in many functions.
         return share(amount), name, before + f": {itself}" * bool(itself), "", ""

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.analysis.totals._trees import add_to_ancestors, fold_stacks, mark_ancestors
-from traceferry.analysis.totals.nameless import ADDRESS, GENERATED
+from traceferry.analysis.totals.nameless import ADDRESS
 from traceferry.analysis.totals.own_code import (
     IDLE,
+    IN_MEMORY,
     INTERRUPT,
     KERNEL_ENTRY,
     NAMELESS,
@@ -26,14 +27,12 @@ from traceferry.analysis.totals.own_code import (
 )
 from traceferry.analysis.totals.trees import Keys, nearest_kept
 from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
-from traceferry.model.categories import KERNEL, RUNTIME, SYSTEM
+from traceferry.model.categories import KERNEL, NATIVE, RUNTIME, SYSTEM
 from traceferry.native.nodes import NodeTable
 
 MOST_COSTS = 3
 # A function without a name of which it is known where it begins.
 BEGINS_AT = re.compile(r"(?:.+ )?function at 0x[0-9a-f]+", re.DOTALL)
-# Whose code it is of which nothing is known but that it was compiled in memory.
-IN_MEMORY = "code in memory without names"
 _VERSION = re.compile(r"(?:-[\d.]+)?\.so[\d.]*$")
 
 
@@ -53,6 +52,8 @@ class Cost(NamedTuple):
         Of `func` -1: whose code has most, as "libc"; "" is unknown.
     is_idle : bool
         Nothing was done there: `func` stands for all that says so.
+    is_in_memory : bool
+        It is code of no file without names: `func` stands for all of it.
     """
 
     func: int
@@ -63,26 +64,33 @@ class Cost(NamedTuple):
     maker: str = ""
     of_maker: int = 0
     is_idle: bool = False
+    is_in_memory: bool = False
 
 
 def costs_of(trace: TraceBuilder, of_stack: Array) -> list[Cost]:
     """Returns the largest, the largest first, and behind them where nothing was done. of_stack: int64, amounts of the
-    trace's first stacks. Where nothing is the user's, what the kernel does counts for the function that called it.
+    trace's first stacks. Code in memory without names is a cost as one, where no function of the user's calls it, or a
+    native one does by itself or through a trampoline: what functions of a runtime call may be a stub of its own. Where
+    nothing is the user's, functions are what there is, and what the kernel does counts for the one that called it.
     Functions of a library without names are one."""
     if not np.any(of_stack):
         return []
     paths = _Paths(trace, of_stack)
-    is_idle = paths.kind == IDLE
+    is_idle, is_in_memory = paths.kind == IDLE, paths.kind == IN_MEMORY
     is_owner = paths.kind == OWN
-    if not is_owner.any():
+    if is_owner.any():
+        owner = nearest_kept(paths.parent, is_owner | is_idle)
+        is_entered = paths.are_called_by(is_owner | (paths.kind == PASSING)) & paths.is_native[owner]
+        is_owner |= is_in_memory & ((owner < 0) | is_entered)
+    else:
         is_kernel = paths.kind >= OF_KERNEL
         # Of the kernel's, where nothing else stands above.
-        is_owner = paths.kind < NAMELESS
+        is_owner = (paths.kind < NAMELESS) | is_in_memory
         is_owner |= is_kernel & (nearest_kept(paths.parent, is_owner) < 0) & ~paths.has_kernel_above()
     found = paths.costs(is_owner | is_idle)
-    idle = set(paths.func[is_idle].tolist())
+    idle, in_memory = set(paths.func[is_idle].tolist()), set(paths.func[is_in_memory].tolist())
     return [
-        *[cost for cost in found if cost.func not in idle][:MOST_COSTS],
+        *[cost._replace(is_in_memory=cost.func in in_memory) for cost in found if cost.func not in idle][:MOST_COSTS],
         *[cost._replace(is_idle=True) for cost in found if cost.func in idle],
     ]
 
@@ -109,12 +117,18 @@ class _Paths:
         self._facts, self._lib = facts, _libs(trace, facts[:, 0])
         self.kind = whose_code(trace, facts)[self._of_key]
         self.func = _without_names(trace, facts[:, 0], self._lib)[self._of_key]
-        is_idle = self.kind == IDLE
-        self.func[is_idle] = self.func[is_idle].min(initial=len(trace.funcs))
+        categories = [*(trace.strings[name] == NATIVE for name in trace.categories["name"].tolist()), False]
+        self.is_native = np.array(categories, bool)[facts[:, 1]][self._of_key]
+        for joined in (IDLE, IN_MEMORY):
+            is_joined = self.kind == joined
+            self.func[is_joined] = self.func[is_joined].min(initial=len(trace.funcs))
 
     def has_kernel_above(self) -> Array:
-        above = np.append(self.kind, OUTSIDE)[self.parent]
-        return np.asarray(above >= OF_KERNEL)
+        return self.are_called_by(self.kind >= OF_KERNEL)
+
+    def are_called_by(self, are: Array) -> Array:
+        """Returns of each path whether the one above it is so."""
+        return np.append(are, False)[self.parent]
 
     def costs(self, is_owner: Array) -> list[Cost]:
         kind, parent = self.kind, self.parent
@@ -126,7 +140,7 @@ class _Paths:
         func = np.where(is_nobodys, -1, self.func[owner])
         is_called = ~is_owner & ~np.isin(kind, (PASSING, KERNEL_ENTRY)) & ~is_interrupt
         is_itself = ~self._is_below(is_owner, is_called)
-        is_named = is_called & (kind != NAMELESS)
+        is_named = is_called & ~np.isin(kind, (NAMELESS, IN_MEMORY))
         # Of several below each other, the outermost.
         is_first = is_named & ~self._is_below(is_owner, is_named, inclusive=False)
         at = nearest_kept(parent, is_owner | is_first)
@@ -176,8 +190,6 @@ class _Paths:
         """Returns whose code it is, in a word: "node", "V8", "libc"; "" where that is not known."""
         trace, lib = self._trace, int(self._lib[key])
         func, category = self._facts[key, :2].tolist()
-        if trace.func_name(func).startswith(GENERATED):
-            return IN_MEMORY
         name, source = trace.func_name(func), int(trace.funcs["source"][func])
         path = trace.strings[int(trace.sources["path"][source])] if source >= 0 else ""
         if path.startswith("node:") or name.startswith("node::"):

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 
 from traceferry.analysis.totals.idle import is_idle, is_interrupt
+from traceferry.analysis.totals.nameless import GENERATED
 from traceferry.model import Array, Trace
 from traceferry.model.categories import (
     GENERATED_COLORS,
@@ -25,10 +26,10 @@ from traceferry.symbolication.short_names import short_name
 
 # Whose code a function is. PASSING: of a runtime that executes or calls the function above it, as an interpreter's loop
 # and trampolines do: what it has counts as that function's. NAMELESS: stands for code that nobody could name or read.
-# OF_KERNEL: outside, too; KERNEL_ENTRY: the way from a system call to what it does; INTERRUPT: where the kernel took
-# the processor without having been called. IDLE: what it executes, and a runtime's recorder says, where there is
-# nothing to do.
-OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT, IDLE = range(8)
+# IN_MEMORY: code of no file, of which nothing is known but that something compiled it. OF_KERNEL: outside, too;
+# KERNEL_ENTRY: the way from a system call to what it does; INTERRUPT: where the kernel took the processor without
+# having been called. IDLE: what it executes, and a runtime's recorder says, where there is nothing to do.
+OUTSIDE, OWN, PASSING, NAMELESS, IN_MEMORY, OF_KERNEL, KERNEL_ENTRY, INTERRUPT, IDLE = range(9)
 
 # Objects and roots are what is allocated and what holds it: no code. Generated code is a runtime's but for functions,
 # which are of a program that a compiler without a language of its own made, as LLVM's.
@@ -38,7 +39,7 @@ _MACHINERY = {"builtin", "stub", "trampoline", "inline cache"}
 _CALLING = {"trampoline", "inline cache"}
 # Also what a category cannot tell, since nothing is known of the code.
 _NAMELESS = re.compile(
-    r"\[(?:unknown|native|code in .+|no stack at the switch|no recorded (?:site|root)|several roots)\]"
+    r"\[(?:unknown|native|no stack at the switch|no recorded (?:site|root)|several roots)\]"
     r"|\((?:truncated stack|contradictory unwind information|no unwind information.*|guessed: .*|program|root)\)",
     re.DOTALL,
 )
@@ -198,6 +199,8 @@ def _category_of_library(name: str) -> str:
 def _whose(name: str, kind: str, path: str, category: str) -> int:
     if _NAMELESS.fullmatch(name):
         return NAMELESS
+    if name.startswith(GENERATED):
+        return IN_MEMORY
     if category == IDLE_CATEGORY or is_idle(name, category == KERNEL):
         return IDLE
     if category == KERNEL:
@@ -210,7 +213,9 @@ def _whose(name: str, kind: str, path: str, category: str) -> int:
         return OUTSIDE
     if category == "JIT" and kind == "function":
         return OWN
-    if kind in _MACHINERY or category in _NOT_OWN:
+    # V8 inside of a library of any name.
+    is_v8 = category == NATIVE and name.startswith(("Builtins_", "v8::"))
+    if kind in _MACHINERY or category in _NOT_OWN or is_v8:
         return PASSING if category != SYSTEM and _PASSING.fullmatch(name) else OUTSIDE
     return OUTSIDE if _is_of_library(name, path, category) else OWN
 

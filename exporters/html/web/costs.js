@@ -8,9 +8,11 @@ const LEAST_PART = 0.1;
 // Letters of a name, whose arguments are left out beyond.
 const LONGEST_COST_NAME = 60;
 // Whose code a frame is, as in own_code.py: PASSING executes or calls the function above it; of NAMELESS nothing is
-// known; those from OF_KERNEL on are the kernel's: KERNEL_ENTRY leads from a system call to what it does, an INTERRUPT
-// took the processor without having been called. IDLE: nothing was done.
-const [OUTSIDE, OWN, PASSING, NAMELESS, OF_KERNEL, KERNEL_ENTRY, INTERRUPT, IDLE] = [0, 1, 2, 3, 4, 5, 6, 7];
+// known, of IN_MEMORY_CODE but that something compiled it; those from OF_KERNEL on are the kernel's: KERNEL_ENTRY leads
+// from a system call to what it does, an INTERRUPT took the processor without having been called. IDLE: nothing was done.
+const [OUTSIDE, OWN, PASSING, NAMELESS, IN_MEMORY_CODE, OF_KERNEL, KERNEL_ENTRY, INTERRUPT, IDLE] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8,
+];
 // What names of operators are made of, and stands around them.
 const SIGNS = ':<>=!+-*/%^&|~()[], "';
 // A function without a name that is known by where it begins only.
@@ -19,19 +21,26 @@ const BEGINS_AT = /function at 0x[0-9a-f]+$/;
 /**
  * The costs, the largest first: {func, amount, self, callee, ofCallee}. Each node counts for the innermost function of
  * the user's at or above it; func -1 is what is in none. callee: the first function outside of the user's code that has
- * most, -1 is none. Where nothing is the user's, what the kernel does counts for the function that called it.
+ * most, -1 is none. Code in memory without names is a cost as one, where no function of the user's calls it, or a native one
+ * does by itself or through a trampoline. Where nothing is the user's, functions are what there is, and what the kernel does
+ * counts for the one that called it.
  */
 function costsOf(paths) {
   const { own: whose } = paths.recording.frames;
   const isIdle = (frame) => whose[frame] === IDLE;
-  const ofUser = costsBy(paths, (frame) => whose[frame] === OWN || isIdle(frame));
-  const isOfUser = [...ofUser.values()].some((cost) => cost.func >= 0 && !cost.isIdle);
+  const isInMemory = (frame) => whose[frame] === IN_MEMORY_CODE;
+  const ofUser = costsBy(
+    paths,
+    (frame, isBelowOwner, isEntered) =>
+      whose[frame] === OWN || isIdle(frame) || (isInMemory(frame) && (!isBelowOwner || isEntered)),
+  );
+  const isOfUser = [...ofUser.values()].some((cost) => cost.func >= 0 && !cost.isIdle && !cost.isInMemory);
   const found = isOfUser
     ? ofUser
     : costsBy(
         paths,
         (frame, isBelowOwner) =>
-          whose[frame] < NAMELESS || isIdle(frame) || (whose[frame] >= OF_KERNEL && !isBelowOwner),
+          whose[frame] < NAMELESS || isInMemory(frame) || isIdle(frame) || (whose[frame] >= OF_KERNEL && !isBelowOwner),
       );
   const sorted = [...found.values()].sort(
     (a, b) => b.amount - a.amount || (a.func < 0) - (b.func < 0) || a.func - b.func,
@@ -54,31 +63,43 @@ function namelessGroups(recording) {
   });
 }
 
-/** Adds up what counts for each function. isOwner: of a frame, and whether one above it is an owner already. */
+/** Adds up what counts for each function. isOwner: of a frame, whether one above it is an owner already, and whether that is
+ * a native one which calls it by itself or through a trampoline. */
 function costsBy(paths, isOwner) {
   const { parent, frame, own, recording } = paths;
   const { func: funcOf, own: whose } = recording.frames;
   const groupOf = namelessGroups(recording);
   const n = parent.length;
   const owner = new Int32Array(n).fill(-1);
+  const ownerFrame = new Int32Array(n).fill(-1);
   const callee = new Int32Array(n).fill(-1);
   // Whether something below the owner counts as no part of it.
   const isBelow = new Uint8Array(n);
   const isInterrupt = new Uint8Array(n);
-  // All functions where nothing is done are one; what interrupts it is nobody's.
-  const idle = funcOf.findIndex((_, at) => whose[at] === IDLE);
+  // All functions where nothing is done are one, as is all code in memory; what interrupts the first is nobody's.
+  const [idle, inMemory] = [IDLE, IN_MEMORY_CODE].map((kind) => whose.indexOf(kind));
   const isNobodys = new Uint8Array(n);
   const found = new Map();
   const ofCallee = new Map();
   for (let node = 0; node < n; node++) {
     const above = parent[node];
     const kind = frame[node] < 0 ? PASSING : whose[frame[node]];
-    const func = frame[node] < 0 ? -1 : kind === IDLE ? funcOf[idle] : groupOf[funcOf[frame[node]]];
-    if (func >= 0 && isOwner(frame[node], above >= 0 && (owner[above] >= 0 || isNobodys[above] === 1))) {
+    const joined = kind === IDLE ? idle : kind === IN_MEMORY_CODE ? inMemory : -1;
+    const func = frame[node] < 0 ? -1 : joined >= 0 ? funcOf[joined] : groupOf[funcOf[frame[node]]];
+    const isBelowOwner = above >= 0 && (owner[above] >= 0 || isNobodys[above] === 1);
+    const isEntered =
+      isBelowOwner &&
+      ownerFrame[above] >= 0 &&
+      recording.categoryOf(ownerFrame[above]) === "Native" &&
+      frame[above] >= 0 &&
+      [OWN, PASSING].includes(whose[frame[above]]);
+    if (func >= 0 && isOwner(frame[node], isBelowOwner, isEntered)) {
       owner[node] = func;
+      ownerFrame[node] = frame[node];
     } else if (above >= 0) {
       isNobodys[node] = isNobodys[above] || (kind === INTERRUPT && idle >= 0 && owner[above] === funcOf[idle]) ? 1 : 0;
       owner[node] = isNobodys[node] ? -1 : owner[above];
+      ownerFrame[node] = isNobodys[node] ? -1 : ownerFrame[above];
       callee[node] = callee[above];
       isBelow[node] = isBelow[above];
     }
@@ -94,6 +115,7 @@ function costsBy(paths, isOwner) {
       const cost = found.get(owner[node]) ?? {
         func: owner[node],
         isIdle: idle >= 0 && owner[node] === funcOf[idle],
+        isInMemory: inMemory >= 0 && owner[node] === funcOf[inMemory],
         amount: 0,
         self: 0,
         callee: -1,
@@ -170,7 +192,11 @@ function costsElement(paths, measure, state) {
       class: "name",
       href: state.hashWith({
         tab: "flame",
-        find: isNamed ? recording.shortNameOf(func) : recording.libOf(func),
+        find: isCodeInMemory(recording, func)
+          ? CODE_IN_MEMORY
+          : isNamed
+            ? recording.shortNameOf(func)
+            : recording.libOf(func),
         zoom: "",
       }),
       text: costName(recording, func),
@@ -187,14 +213,14 @@ function costsElement(paths, measure, state) {
         { title: formatAmount(cost.amount, measure.unit) },
         share(cost.amount),
         " ",
-        cost.isIdle ? "idle" : cost.func >= 0 ? link(cost.func) : isInMemory(cost) ? IN_MEMORY : "outside of your code",
+        cost.isIdle ? "idle" : cost.func >= 0 ? link(cost.func) : "outside of your code",
         placeElement(recording, cost.isIdle ? -1 : cost.func),
         ...wordsOf(
           cost,
           whole,
           link,
           measure.kind === "off-cpu",
-          cost.func >= 0 && isWithoutName(recording, cost.func),
+          cost.func >= 0 && (cost.isInMemory || isWithoutName(recording, cost.func)),
         ),
       ),
     ),
@@ -208,6 +234,9 @@ function isWithoutName(recording, func) {
 
 /** What would fill the line is in its tooltip. */
 function costName(recording, func) {
+  if (isCodeInMemory(recording, func)) {
+    return IN_MEMORY;
+  }
   if (isWithoutName(recording, func)) {
     return `functions of ${recording.libOf(func)} without names`;
   }
@@ -257,11 +286,6 @@ function withoutTemplateArguments(name) {
   return areArguments.length > 0 ? name : kept.join("");
 }
 
-/** Whether what is in no function of the user's is mostly code of which nothing is known. */
-function isInMemory({ amount, callee, maker, ofMaker }) {
-  return callee < 0 && maker === IN_MEMORY && 2 * ofMaker >= amount;
-}
-
 /** Where a function stands, after its name; null where that is not known. */
 function placeElement(recording, func) {
   const place = func < 0 || isWithoutName(recording, func) ? "" : recording.placeOf(func);
@@ -269,7 +293,8 @@ function placeElement(recording, func) {
 }
 
 /** isWaiting: the amounts are times off the processors; isGroup: it stands for all functions without names. */
-function wordsOf({ func, isIdle, amount, self, callee, ofCallee, maker, ofMaker }, whole, link, isWaiting, isGroup) {
+function wordsOf(cost, whole, link, isWaiting, isGroup) {
+  const { func, isIdle, isInMemory, amount, self, callee, ofCallee, maker, ofMaker } = cost;
   const waits = isWaiting ? "waits, " : "";
   const part = (one, of) => (one >= 0.5 * of ? "most" : "the largest part");
   if (isIdle) {
@@ -278,14 +303,17 @@ function wordsOf({ func, isIdle, amount, self, callee, ofCallee, maker, ofMaker 
   if (func < 0) {
     return callee >= 0
       ? [`: ${waits}most under `, link(callee), ` (${formatShare(ofCallee, whole)})`]
-      : maker !== "" && !isInMemory({ amount, callee, maker, ofMaker })
+      : maker !== ""
         ? [`: ${waits}${part(ofMaker, amount)} in ${maker} (${formatShare(ofMaker, whole)})`]
         : [];
   }
   if (callee < 0 || self >= 0.9 * amount) {
     return self < 0.5 * amount || isGroup ? [] : [" itself"];
   }
-  const itself = self >= LEAST_PART * amount ? `${formatShare(self, whole)} ${isGroup ? "themselves" : "itself"}` : "";
+  const itself =
+    self >= LEAST_PART * amount
+      ? `${formatShare(self, whole)} ${isGroup && !isInMemory ? "themselves" : "itself"}`
+      : "";
   if (ofCallee < LEAST_PART * (amount - self)) {
     // Most is in code that nobody could name, or in many functions.
     return itself === "" ? [] : [`: ${itself}`];

@@ -61,11 +61,17 @@ function prefixOf(paths, isTimed) {
 }
 
 const IN_MEMORY = "code in memory without names";
+// How its functions begin, behind which is the name of the memory.
+const CODE_IN_MEMORY = "[code in ";
+
+function isCodeInMemory(recording, func) {
+  return recording.fullNameOf(func).startsWith(CODE_IN_MEMORY);
+}
 
 /** Whose code a frame of a runtime is, in a word: "node", "V8", "libc"; "" where that is not known. */
 function makerOf(recording, frame) {
   const func = recording.funcOf(frame);
-  if (recording.fullNameOf(func).startsWith("[code in ")) {
+  if (isCodeInMemory(recording, func)) {
     return IN_MEMORY;
   }
   const file = recording.funcs.file[func];
@@ -76,9 +82,8 @@ function makerOf(recording, frame) {
   if (recording.fullNameOf(func).startsWith("v8::")) {
     return "V8";
   }
-  const category = recording.frames.category[frame];
   const lib = recording.libOf(func);
-  return category < 0 || !["Runtime", "System library", "Kernel"].includes(recording.categories[category].name)
+  return !["Runtime", "System library", "Kernel"].includes(recording.categoryOf(frame))
     ? ""
     : lib.startsWith("[kernel")
       ? "the kernel"

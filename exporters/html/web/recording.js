@@ -74,6 +74,12 @@ class Recording {
     return this.frames.func[frame];
   }
 
+  /** The name of a frame's category, "" where it has none. */
+  categoryOf(frame) {
+    const category = this.frames.category[frame];
+    return category < 0 ? "" : this.categories[category].name;
+  }
+
   nameOf(frame) {
     return this.shortNameOf(this.funcOf(frame));
   }
