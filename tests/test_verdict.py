@@ -147,19 +147,19 @@ def trace_of(
     **attributes: str,
 ) -> tuple[Trace, SampleTotals]:
     """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
-    samples they have; notes: of the report."""
+    samples they have, behind "PROGRAM: " where there are several; notes: of the report."""
     trace = TraceBuilder()
     trace.inputs.append(Input("x.data", "perf.data", "file", "perf 6.1"))
     trace.events.append(Event(event, "ns", 1_000, kind=kind))
     trace.attributes |= {"command": command, "call_graph": call_graph, "hostname": HERE, **attributes}
     trace.bounds, trace.clock = (0, end_ts), Clock("monotonic")
-    samples, rows = SampleTotals(trace), []
+    samples = SampleTotals(trace)
     for text, n in stacks.items():
         prefix = -1
-        for word in reversed(text.split()):
+        program, _, functions = text.rpartition(": ")
+        for word in reversed(functions.split()):
             prefix = trace.stacks.intern(prefix=prefix, frame=_frame(trace, word, build_ids))
-        rows += [prefix] * n
-    samples.add(np.array(rows, np.int32))
+        samples.add(np.full(n, prefix, np.int32), program)
     for kind, note in (notes or {}).items():
         trace.report.note(kind, **note)
     return lawful(trace), samples
@@ -569,6 +569,112 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "--interpreted-frames-native-stack: perf record -g -a -k CLOCK_MONOTONIC sleep 9",
          "  CPython writes the names of its functions if it is started as python3.13 -X perf_jit: "
          "perf record --call-graph dwarf,65528 -a -k CLOCK_MONOTONIC sleep 9"],
+    ),
+    "each runtime in its own program": (
+        {"stacks": {f"java: [code~in~//anon] f@libjvm.so {MAIN}": 40,
+                    f"node: [code~in~//anon] v8::Run@node {MAIN}": 30, "luajit: [code~in~//anon]": 18,
+                    f"luajit: lj@luajit {MAIN}": 2, f"sh: f@dash {MAIN}": 10},
+         "command": "perf record -g -k CLOCK_MONOTONIC ./run.sh", "notes": {"code_unrecorded": {"count": 80}}},
+        ["names are missing for 88 % of the samples",
+         "  [code in //anon] of java (40 %): let the JVM write the names of its functions, whatever starts it: perf "
+         "record "
+         "-g -k CLOCK_MONOTONIC env 'JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+         "-XX:+DumpPerfMapAtExit' ./run.sh",
+         "  [code in //anon] of node (30 %): let Node.js write the names of its functions, whatever starts it: perf "
+         "record "
+         "-g -k CLOCK_MONOTONIC env 'NODE_OPTIONS=--perf-prof --interpreted-frames-native-stack' ./run.sh",
+         "  [code in //anon] of luajit (18 %), by LuaJIT: it tells perf the names of its traces if it was built with "
+         "make XCFLAGS=-DLUAJIT_USE_PERFTOOLS"],
+    ),
+    "one program's stacks are cut, another runs a runtime": (
+        {"stacks": {"java: A.f()@#Java _start@java": 60, "app: f@app": 40},
+         "command": "perf record -g sh -c 'java -XX:+PreserveFramePointer A & ./app'"},
+        ["40 % of the stacks are cut, those of app: record with --call-graph dwarf,16384",
+         "  app: code without frame pointers ends them; perf can copy the stacks instead, in a recording of its own: "
+         "those "
+         "of java would end in what was compiled as they ran: perf record --call-graph dwarf,16384 sh -c "
+         "'java -XX:+PreserveFramePointer A & ./app'"],
+    ),
+    "stacks of two programs are cut": (
+        {"stacks": {"a: f@a": 60, "b: [code~in~//anon]": 30, "b: g@libllvmlite.so": 1, f"c: f@c {MAIN}": 40}},
+        ["69 % of the stacks are cut, most of a: record with --call-graph dwarf,16384",
+         f"  a: code without frame pointers ends them; perf can copy the stacks instead: {DWARF}"],
+    ),
+    "stacks of many small programs are cut": (
+        {"stacks": {**{f"p{n}: f@p{n}": 1 for n in range(60)}, f"app: f@app {MAIN}": 60}},
+        ["50 % of the stacks are cut: record with --call-graph dwarf,16384",
+         f"  code without frame pointers ends them; perf can copy the stacks instead: {DWARF}"],
+    ),
+    "a runtime that a script starts": (
+        {"stacks": {f"[code~in~//anon] f@beam.smp {MAIN}": 90, f"f@sh {MAIN}": 10},
+         "command": "perf record -g elixir a.exs", "notes": {"code_unrecorded": {"count": 90}}},
+        ["names are missing for 90 % of the samples",
+         "  let Erlang write the names of its functions, whatever starts it: perf record -g -k CLOCK_MONOTONIC "
+         "env 'ERL_FLAGS=+JPperf true' elixir a.exs"],
+    ),
+    "such that keeps no frame pointers": (
+        {"stacks": {"A.f()@#Java": 95, f"f@libjvm.so {MAIN}": 5}, "command": "perf record -g env A=1 kotlin AKt"},
+        ["95 % of the stacks are cut: what the JVM compiled keeps no frame pointers",
+         "  let the JVM keep frame pointers, whatever starts it: perf record -g -k CLOCK_MONOTONIC env "
+         "'JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit' A=1 "
+         "kotlin AKt"],
+    ),
+    "such whose variable has options already": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 90, f"f@app {MAIN}": 10},
+         "command": "perf record -g env A=1 NODE_OPTIONS=--no-warnings npm test",
+         "notes": {"code_unrecorded": {"count": 90}}},
+        ["names are missing for 90 % of the samples",
+         "  let Node.js write the names of its functions, whatever starts it: perf record -g -k CLOCK_MONOTONIC env "
+         "'NODE_OPTIONS=--perf-prof --interpreted-frames-native-stack --no-warnings' A=1 npm test"],
+    ),
+    "a runtime that takes its options from its own command alone": (
+        {"stacks": {f"execute_ex@php8.2 {MAIN}": 90, f"f@app {MAIN}": 10},
+         "command": "perf record --call-graph dwarf,16384 -k CLOCK_MONOTONIC sh -c 'php a.php'"},
+        ["PHP functions have no names: 90 % of the samples are in PHP",
+         "  PHP writes the names of its functions if it is started as php -d opcache.enable_cli=1 -d "
+         "opcache.jit=tracing "
+         "-d opcache.jit_buffer_size=64M -d opcache.jit_debug=32"],
+    ),
+    "a runtime that was asked for names in a container": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5},
+         "command": "perf record -g unshare --pid sh -c 'exec node --perf-basic-prof a.js'",
+         "notes": {"code_unrecorded": {"count": 95}}},
+        ["names are missing for 95 % of the samples",
+         "  [code in //anon] (95 %): Node.js was asked for names, and no file with them was found: in a container it "
+         "is "
+         "perf-PID.map in /tmp, or jit-PID.dump, by the number there, and of two programs with one number the last "
+         "one's; "
+         "copy it, and --symbols FILE takes it"],
+    ),
+    "a runtime whose dump is not here": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5},
+         "command": "perf record -g chroot root sh -c 'exec node --perf-prof a.js'",
+         "notes": {"code_unrecorded": {"count": 95}, "companion_missing": {"where": "/tmp/jit-9.dump"}}},
+        ["names are missing for 95 % of the samples",
+         "  [code in //anon] (95 %): Node.js wrote the names into /tmp/jit-9.dump, which was not found: it is below "
+         "the "
+         "root of the container or chroot; copy it beside the recording"],
+    ),
+    "code that a library inside of Python compiled": (
+        {"stacks": {f"[code~in~//anon] WrapperCall@libcppyy_backend.so _PyEval@libpython3.11.so {MAIN}": 20,
+                    f"f@app {MAIN}": 80},
+         "command": "perf record -g python a.py", "notes": {"code_unrecorded": {"count": 20}}},
+        ["names are missing for 20 % of the samples",
+         "  [code in //anon] (20 %), by Cling: let Cling write its names with CLING_PROFILE=1: perf record -g env "
+         "CLING_PROFILE=1 python a.py"],
+    ),
+    "patterns that PCRE2 compiled": (
+        {"stacks": {"[code~in~//anon]": 90, "pcre2_match_8@libpcre2-8.so.0.11.2 f@grep": 10},
+         "command": "perf record -g grep -P a b", "notes": {"code_unrecorded": {"count": 90}}},
+        ["100 % of the stacks are cut: what PCRE2 compiled keeps no frame pointers",
+         "  [code in //anon] (90 %), by PCRE2: the patterns that it compiles have no names"],
+    ),
+    "the same beside functions of a runtime with names": (
+        {"stacks": {"[code~in~//anon]": 10, f"f@libpcre2-8.so.0.11.2 collatz@#PHP f@php8.2 {MAIN}": 90},
+         "command": "perf record -g php -d opcache.jit_debug=32 a.php",
+         "notes": {"code_unrecorded": {"count": 10, "advice": "its jitdump has no record of this code"}}},
+        ["names are missing for 10 % of the samples",
+         "  [code in //anon] (10 %), by PCRE2: the patterns that it compiles have no names"],
     ),
     "code that oneDNN compiled, which was asked for names": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libdnnl.so.3 {MAIN}": 10},

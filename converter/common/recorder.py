@@ -62,6 +62,11 @@ class Command:
     def has(self, name: str) -> bool:
         return any(option == name for option, _ in self.options)
 
+    @property
+    def is_attached(self) -> bool:
+        """Whether it recorded what ran already: a program in it may only say for how long."""
+        return any(self.has(name) for name in ("-a", "-p", "-t", "-u", "-G", "-C"))
+
     def with_options(self, wanted: Mapping[str, str | None]) -> Command:
         """Returns the command with these options, each in the place of what it replaces, or behind the others."""
         kept: list[tuple[str, str | None]] = []

@@ -561,6 +561,12 @@ class Report:
                 return detail, KINDS[kind].advice if advice is None else advice
         return "", ""
 
+    def notes_of(self, kind: str) -> Iterator[tuple[str, str]]:
+        """Yields (detail, advice) of each note of a kind."""
+        for (of, _), (_, _, detail, advice) in self._notes.items():
+            if of == kind:
+                yield detail, KINDS[kind].advice if advice is None else advice
+
     def seal(self) -> None:
         """Reports that are based on this one begin with the issues of now."""
         if self._first is None:

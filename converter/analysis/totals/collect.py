@@ -10,7 +10,14 @@ import numpy as np
 from traceferry.analysis.totals.accesses import AccessTotals, access_events, latency_event
 from traceferry.analysis.totals.branches import BranchTotals
 from traceferry.analysis.totals.details import Details
-from traceferry.analysis.totals.sums_of_trace import BYTES, COUNT, AllocationTotals, MarkerTotals, SampleTotals
+from traceferry.analysis.totals.sums_of_trace import (
+    BYTES,
+    COUNT,
+    AllocationTotals,
+    MarkerTotals,
+    SampleTotals,
+    program_of,
+)
 from traceferry.analysis.totals.trees import Trees
 from traceferry.analysis.totals.waits import WaitTotals
 from traceferry.model import Array, Process, Thread, ThreadData, Trace, TraceBuilder, sums
@@ -99,7 +106,8 @@ class Collected:
         """Adds a thread. Returns what it has."""
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
-        n_samples = self.samples.add_table(self.trace.sampling, data.samples)
+        program = program_of(self.trace, process)
+        n_samples = self.samples.add_table(self.trace.sampling, data.samples, program)
         branches = self.branches.add(data.branches)
         self.waits.add(process, thread, data)
         if self.details is not None:

@@ -11,8 +11,13 @@ import numpy as np
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.rows import Rows, by_pair
 from traceferry.heap._allocations import tally
-from traceferry.model import Array, Event, MarkerType, Table, Trace, TraceBuilder, sums
+from traceferry.model import Array, Event, MarkerType, Process, Table, Trace, TraceBuilder, sums
 from traceferry.native.arrays import grown
+
+
+def program_of(trace: Trace, process: Process) -> str:
+    """Returns what a process is called in `SampleTotals.of_programs`: "" where the trace has no other."""
+    return process.name if len(trace.processes) > 1 else ""
 
 
 class SampleTotals:
@@ -21,41 +26,57 @@ class SampleTotals:
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self._sums, self._n_stacks = np.zeros(0, np.int64), 0
+        self._of_programs: dict[str, list[tuple[Array, Array]]] = {}
 
     @property
     def _of_stack(self) -> Array:
         return self._sums[: self._n_stacks]
 
-    def add(self, stack: Array) -> None:
-        """Counts samples, one each."""
+    def add(self, stack: Array, program: str = "") -> None:
+        """Counts samples, one each. program: what ran, "" where it does not matter."""
         rows = stack[stack >= 0]
         if len(rows):
-            mine = self._between(rows)
-            mine += np.bincount(rows - rows.min(), minlength=len(mine))
+            self._add(rows, np.bincount(rows - rows.min()), program)
 
-    def add_weights(self, stack: Array, weight: Array) -> None:
+    def add_weights(self, stack: Array, weight: Array, program: str = "") -> None:
         """Adds up what samples weigh; weight: int64, not negative."""
         has = stack >= 0
         rows = stack[has]
         if len(rows):
-            mine = self._between(rows)
-            mine[:] = sums.plus(mine, sums.total_by(rows - rows.min(), weight[has], len(mine)))
+            first, last = int(rows.min()), int(rows.max())
+            self._add(rows, sums.total_by(rows - first, weight[has], last - first + 1), program)
 
-    def _between(self, rows: Array) -> Array:
-        """Returns the sums from the first of these stacks to the last: those of a thread stand together mostly, so that
+    def _add(self, rows: Array, of_rows: Array, program: str) -> None:
+        """of_rows: int64, from the first of these stacks to the last: those of a thread stand together mostly, so that
         a thread costs what it has, not what the trace has."""
-        last = int(rows.max()) + 1
+        first = int(rows.min())
+        last = first + len(of_rows)
         self._sums, self._n_stacks = grown(self._sums, last), max(self._n_stacks, last)
-        return self._sums[int(rows.min()) : last]
+        self._sums[first:last] = sums.plus(self._sums[first:last], of_rows)
+        if program:
+            has = np.flatnonzero(of_rows)
+            self._of_programs.setdefault(program, []).append((has + first, of_rows[has]))
 
-    def add_table(self, event: Event | None, samples: Table) -> int:
+    def add_table(self, event: Event | None, samples: Table, program: str = "") -> int:
         """Counts the samples of an event, None where none was recorded. Returns how many they are."""
         if event is None or event.unit != "samples":
-            self.add(samples["stack"])
+            self.add(samples["stack"], program)
             return len(samples)
         n_samples = event.n_samples(samples)
-        self.add_weights(samples["stack"], n_samples)
+        self.add_weights(samples["stack"], n_samples, program)
         return sums.total(n_samples)
+
+    def of_programs(self) -> dict[str, int]:
+        """Returns how many samples with stacks each program has."""
+        parts = self._of_programs.items()
+        return {program: sum(sums.total(of_rows) for _, of_rows in of_program) for program, of_program in parts}
+
+    def by_stack_of(self, program: str) -> Array:
+        """Returns how many samples of a program each of the trace's first stacks has: int64."""
+        of_stack = np.zeros(self._n_stacks, np.int64)
+        for rows, of_rows in self._of_programs[program]:
+            of_stack[rows] = sums.plus(of_stack[rows], of_rows)
+        return of_stack
 
     def by_stack(self) -> tuple[TraceBuilder, Array]:
         """Returns the trace that has the stacks, and how many samples each of its first stacks has: int64."""

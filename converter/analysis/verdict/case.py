@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.analysis.verdict.facts import Facts, facts_of
+from traceferry.analysis.verdict.facts import Facts, Programs, facts_of
 from traceferry.common.recorder import Command, command_of
 from traceferry.common.report import Issue, Severity
 from traceferry.model import Trace
@@ -55,7 +55,8 @@ class Finding(NamedTuple):
 class Case(NamedTuple):
     """A recording as the findings see it. command: of perf, None where it is not known; inputs: as a shell takes them;
     is_pack: whether a pack holds them; is_perf: whether perf recorded it; is_elsewhere: whether that was on another
-    machine."""
+    machine; programs: what was sampled; program: "" is all of it, facts are otherwise of that one alone; n_busy: the
+    samples of all in which something was done."""
 
     trace: Trace
     facts: Facts
@@ -65,28 +66,42 @@ class Case(NamedTuple):
     is_pack: bool
     is_perf: bool
     is_elsewhere: bool
+    programs: Programs
+    n_busy: int
+    program: str = ""
 
     @classmethod
     def of(cls, trace: Trace, samples: SampleTotals, inputs: Sequence[str]) -> Case:
         named, recorded = [name for name in inputs if name != "-"], [each.path for each in trace.inputs]
         host = trace.attributes.get("hostname", "")
-        command = command_of(trace.attributes.get("command", ""))
+        command, facts = command_of(trace.attributes.get("command", "")), facts_of(samples)
         is_pipe = any(each.format == "perf.data" and each.version == "pipe" for each in trace.inputs)
         return cls(
             trace,
-            facts_of(samples),
+            facts,
             {issue.kind: issue for issue in trace.report},
             replace(command, is_piped=is_pipe) if command is not None else None,
             shlex.join(named or recorded) or "RECORDING",
             any(PurePath(name).name not in recorded for name in named),
             any(each.format == "perf.data" for each in trace.inputs),
             bool(host) and host != platform.node(),
+            Programs(samples),
+            facts.samples - facts.idle,
         )
+
+    def by_program(self) -> list[Case]:
+        """Returns the case of each program that was sampled; where there is one, it."""
+        facts = self.programs.facts
+        return [self._replace(facts=facts[name], program=name) for name in facts] or [self]
 
     def share(self, n_samples: int) -> float:
         """Returns the part of the samples in which something was done."""
         busy = self.facts.samples - self.facts.idle
         return n_samples / busy if busy else 0.0
+
+    def share_of_all(self, n_samples: int) -> float:
+        """Returns the part of the samples of all programs in which something was done."""
+        return n_samples / self.n_busy if self.n_busy else 0.0
 
     @property
     def the_samples(self) -> str:
@@ -104,9 +119,7 @@ class Case(NamedTuple):
     @property
     def cut_share(self) -> float:
         """The part of the stacks that end too early."""
-        facts = self.facts
-        n_cut = facts.short + facts.adrift + facts.deepest + sum(facts.endings.values())
-        return n_cut / facts.user if facts.user else 0.0
+        return self.facts.cut / self.facts.user if self.facts.user else 0.0
 
     @property
     def has_no_stacks(self) -> bool:

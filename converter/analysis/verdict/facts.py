@@ -9,10 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
+from traceferry.analysis.totals._trees import mark_ancestors
 from traceferry.analysis.totals.idle import IdleStacks
 from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.model import Array, Trace, sums
+from traceferry.analysis.verdict.runtimes import has_makers
+from traceferry.model import Array, Trace, distinct, sums
 from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, RUNTIME
 from traceferry.native.distinct import distinct_with_places
 from traceferry.unwinding.endings import is_ending
@@ -29,6 +31,8 @@ UNKNOWN, KERNEL_GROUP = "[unknown]", "[kernel]"
 _OF_CYTHON = re.compile(r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop)_.+")
 _OF_MYPYC, _OF_NUITKA = ("CPyDef_", "CPyPy_"), "$$$function__"
 SHORT = 2
+# What has less of the samples is no program that a line tells of.
+PROGRAM_FROM = 0.02
 # kernel.perf_event_max_stack, by default.
 DEEPEST = 127
 
@@ -37,14 +41,15 @@ DEEPEST = 127
 class Facts:
     """Numbers of samples, of which all but `samples` and `idle` are without those where nothing was done. nameless:
     those whose innermost function has no name, by what holds it (a library's name, KERNEL_GROUP, UNKNOWN, "[code in
-    MEMORY]"); generated: those in or below code that no file holds and nothing names, by the runtime that runs them (""
-    is none); user: those with a frame outside of the kernel, and of these flat: those with one; short: those that end
-    after one or two, elsewhere than where a thread begins; adrift: those that end at an unknown address; in_language:
-    those short ones that end in a function of a language that a runtime compiled; in_memory: those short or adrift with
-    a frame of code that no file holds and nothing names; deepest: those that end where the kernel stops; endings: those
-    under a frame that tells why the stack is cut, by its name; runtimes: those with a frame of a runtime, by its file's
-    name; languages: those with a frame of a language that a runtime executes; compiled: those with a function of
-    Python's that was compiled to C, by the library of the innermost one; idle: those where nothing was done."""
+    MEMORY]"); generated: those in or below code that no file holds and nothing names, by the file below it of a runtime
+    or compiler that may have made it ("" is none); user: those with a frame outside of the kernel, and of these flat:
+    those with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end
+    at an unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
+    in_memory: those short or adrift with a frame of code that no file holds and nothing names; deepest: those that end
+    where the kernel stops; endings: those under a frame that tells why the stack is cut, by its name; runtimes: those
+    with a frame of a runtime, by its file's name; languages: those with a frame of a language that a runtime executes;
+    compiled: those with a function of Python's that was compiled to C, by the library of the innermost one; idle: those
+    where nothing was done; libraries: the names of files with frames in them."""
 
     samples: int
     nameless: dict[str, int]
@@ -61,12 +66,36 @@ class Facts:
     languages: int
     compiled: dict[str, int]
     idle: int
+    libraries: tuple[str, ...]
+
+    @property
+    def cut(self) -> int:
+        """The samples in `user` whose stacks end too early."""
+        return self.short + self.adrift + self.deepest + sum(self.endings.values())
 
 
 def facts_of(samples: SampleTotals) -> Facts:
     """Returns the facts of what was counted. Goes through the stacks, not the samples."""
     trace, of_stack = samples.by_stack()
     return _Stacks(trace, of_stack).facts()
+
+
+class Programs:
+    """The facts of each program that was sampled, where they are several. They are made when they are asked for."""
+
+    def __init__(self, samples: SampleTotals) -> None:
+        self._samples = samples
+
+    @cached_property
+    def facts(self) -> dict[str, Facts]:
+        """Returns them by name, of those with at least PROGRAM_FROM of the samples; none where one has nearly all."""
+        n_samples = self._samples.of_programs()
+        least = PROGRAM_FROM * sum(n_samples.values())
+        large = sorted(program for program, n in n_samples.items() if n > 0 and n >= least)
+        if not large or max(n_samples.values()) > (1 - PROGRAM_FROM) * sum(n_samples.values()):
+            return {}
+        trace, _ = self._samples.by_stack()
+        return {program: _Stacks(trace, self._samples.by_stack_of(program)).facts() for program in large}
 
 
 class _Stacks:
@@ -119,7 +148,15 @@ class _Stacks:
             languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
             compiled=self._compiled(),
             idle=self._idle,
+            libraries=self._libraries(),
         )
+
+    def _libraries(self) -> tuple[str, ...]:
+        prefix = self._trace.stacks["prefix"][: self._n]
+        marked, rows = np.zeros(self._n, np.uint8), np.empty(self._n, np.int32)
+        n = mark_ancestors(np.ascontiguousarray(prefix), self._used.astype(np.int32), marked, rows)
+        libs = distinct(self._trace.frames["lib"][self._frame[rows[:n]]])
+        return tuple(sorted({self._library_names[lib] for lib in libs.tolist() if lib >= 0}))
 
     def _sum(self, rows: Array) -> int:
         return sums.total(self._of_stack[rows])
@@ -230,8 +267,13 @@ class _Stacks:
         return self._by_name(holders, of_rows, rows)
 
     def _generated(self) -> dict[str, int]:
-        """Returns the samples with a frame of code that no file holds and nothing names, by the runtime below it."""
-        return self._by_library(self._runtime, self._used[self._has_generated[self._used]])
+        """Returns the samples with a frame of code that no file holds and nothing names, by what may have made it."""
+        rows = self._used[self._has_generated[self._used]]
+        if not len(rows):
+            return {}
+        is_maker = np.array([*(has_makers((name,)) for name in self._library_names), False], bool)
+        lib = self._trace.frames["lib"]
+        return self._by_library(self._nearest(np.where(is_maker[lib], lib, -1)[self._frame]), rows)
 
     @cached_property
     def _has_generated(self) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from traceferry.analysis.totals.nameless import GENERATED
@@ -21,17 +22,21 @@ from traceferry.analysis.verdict.case import (
 )
 from traceferry.analysis.verdict.facts import KERNEL_GROUP, UNKNOWN
 from traceferry.analysis.verdict.runtimes import (
+    NO_LIST,
     Compiler,
     Runtime,
     compiler_of,
+    inheriting,
     is_asked,
     is_run_by,
+    is_told,
     naming,
     runtime_of,
     start,
     with_graph,
     with_names_of,
 )
+from traceferry.common.recorder import Command
 from traceferry.common.report import KINDS
 from traceferry.files.named_files import IS_ANOTHERS
 from traceferry.model import Trace
@@ -42,6 +47,7 @@ from traceferry.symbolication.public_servers import DEBUGINFOD
 LIBRARY_FROM = 0.02
 _OF_PACKAGE = re.compile(r".*/(?:site|dist)-packages/.*")
 PACK = "traceferry pack "
+_NOT_FOUND = "which was not found"
 
 
 def names(case: Case) -> Finding | None:
@@ -53,28 +59,32 @@ def names(case: Case) -> Finding | None:
     elsewhere = (
         f": it was recorded on another machine ({case.trace.attributes['hostname']})" if case.is_elsewhere else ""
     )
-    advice = [
-        found
-        for name, n in groups.items()
-        if case.share(n) >= LIBRARY_FROM and (found := _advice_for(case, name, percent(case.share(n)))) is not None
-    ]
+    large = {name: n for name, n in groups.items() if case.share(n) >= LIBRARY_FROM}
+    advice = [one for name, n in large.items() for one in _advice_for(case, name, percent(case.share(n)))]
     headline = f"names are missing for {percent(share)} of {case.the_samples}{elsewhere}"
     refused = case.trace.report.places("file_refused")
     are_told = all(any(shlex.quote(path) in one.command for one in advice) for path in refused)
     covers = (*JUDGED["names"], "file_refused") if are_told else JUDGED["names"]
+    if any(_NOT_FOUND in one.text for one in advice):
+        covers = (*covers, "companion_missing")
     return Finding("names_missing", 3, "loss", headline, share, tuple(advice), covers)
 
 
-def _advice_for(case: Case, name: str, share: str) -> Advice | None:
+def _advice_for(case: Case, name: str, share: str) -> list[Advice]:
     """Returns what gives the functions of a library, of the kernel or of generated code their names."""
-    report = case.trace.report
     if "names_not_in_text" in case.issues:
-        return Advice("names_missing", f"{name} ({share}): {case.issues['names_not_in_text'].advice}")
+        return [Advice("names_missing", f"{name} ({share}): {case.issues['names_not_in_text'].advice}")]
     if name.startswith(GENERATED):
         return _advice_for_generated(case, name, share)
     if name == KERNEL_GROUP:
         issue = case.issues.get("kernel_names_missing") or case.issues.get("kernel_elsewhere")
-        return Advice("names_missing", f"the kernel ({share}): {issue.advice}") if issue is not None else None
+        return [Advice("names_missing", f"the kernel ({share}): {issue.advice}")] if issue is not None else []
+    of_library = _advice_for_library(case, name, share)
+    return [of_library] if of_library is not None else []
+
+
+def _advice_for_library(case: Case, name: str, share: str) -> Advice | None:
+    report = case.trace.report
     # What reads libraries takes long to import: only where one is missing.
     from traceferry.libraries.recorded_files import IS_AN_IMAGE
 
@@ -96,41 +106,74 @@ def _advice_for(case: Case, name: str, share: str) -> Advice | None:
     return None
 
 
-def _advice_for_generated(case: Case, name: str, share: str) -> Advice | None:
-    """Returns what names code that no file holds: a list of it that is here, or the runtime, of which `_functions`
-    tells more where it is known."""
+def _advice_for_generated(case: Case, name: str, share: str) -> list[Advice]:
+    """Returns what names code that no file holds: a list of it that is here, or what made it, in each program."""
     maps = sorted(case.trace.report.places("map_of_other_number"))
     if maps:
         text = f"{name} ({share}): a process in a container lists its code by its number there"
-        return Advice(
-            "names_missing", text, case.read_with(" ".join(f"--symbols {shlex.quote(path)}" for path in maps))
-        )
+        return [
+            Advice("names_missing", text, case.read_with(" ".join(f"--symbols {shlex.quote(path)}" for path in maps)))
+        ]
     others = _lists_of_others(case)
     if others:
         text = f"{name} ({share}): another user's program wrote its names, which are read where you name the file"
         given = (f"{'--symbols ' * path.endswith('.map')}{shlex.quote(path)}" for path in others)
-        return Advice("names_missing", text, case.read_with(" ".join(given)))
+        return [Advice("names_missing", text, case.read_with(" ".join(given)))]
     gone = case.issues.get("companion_of_other_run")
     if gone is not None:
         text = f"{name} ({share}): {gone.detail}; record again, and put both into a pack before that"
-        return Advice("names_missing", text, f"{PACK}{case.inputs}")
-    issue = case.issues.get("code_unrecorded")
-    if issue is None:
-        return None
-    compiler = _compiler(case)
-    if compiler is not None and not is_asked(case.command, compiler):
+        return [Advice("names_missing", text, f"{PACK}{case.inputs}")]
+    if "code_unrecorded" not in case.issues:
+        return []
+    advice = []
+    for part in sorted(case.by_program(), key=lambda part: -part.facts.nameless.get(name, 0)):
+        of_part = case.share(part.facts.nameless.get(name, 0))
+        if of_part >= LIBRARY_FROM:
+            of = f"{name} of {part.program}" if part.program else name
+            advice += _advice_for_made(part, f"{of} ({percent(of_part)})")
+    return advice
+
+
+def _advice_for_made(case: Case, what: str) -> list[Advice]:
+    """Returns what names the code that one program has in memory; what `functions` tells of the only one is not told
+    again."""
+    compiler, made = _compiler(case), None
+    if compiler is None:
+        files = (file for file in case.facts.generated if file)
+        made = next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
+    elif not is_asked(case.command, compiler):
         again = with_names_of(case.command, compiler) if case.command is not None else None
         text = compiler.otherwise or f"let {compiler.title} write its names with {' '.join(compiler.environment)}"
-        where = f"{name} ({share}), by {compiler.title}"
-        return Advice("names_missing", f"{where}: {text}", again.text if again is not None else "")
-    files = (file for file in case.facts.generated if file)
-    made = next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
-    if functions(case) is not None and made in (None, runtime_and_file(case)):
-        return None
+        return [
+            Advice("names_missing", f"{what}, by {compiler.title}: {text}", again.text if again is not None else "")
+        ]
+    if not case.program and _functions_of(case) is not None and made in (None, runtime_and_file(case)):
+        return []
     named = naming_of(case, made)
     if named is not None:
-        return Advice("names_missing", f"{name} ({share}): {named.text}", named.command)
-    return Advice("names_missing", f"{name} ({share}): {issue.advice}")
+        return [Advice("names_missing", f"{what}: {named.text}", named.command)]
+    if made is not None and not case.facts.languages and case.command is not None and is_told(case.command, made[0]):
+        return [Advice("names_missing", f"{what}: {made[0].title} {_why_not_read(case)}")]
+    return [Advice("names_missing", f"{what}: {_advice_of_report(case)}")]
+
+
+def _why_not_read(case: Case) -> str:
+    """Returns why the names that a runtime was asked for are missing."""
+    lost = sorted(path for path in case.trace.report.places("companion_missing") if path.endswith(".dump"))
+    if lost:
+        return (
+            f"wrote the names into {lost[0]}, {_NOT_FOUND}: it is below the root of the container or chroot; copy it "
+            "beside the recording"
+        )
+    return NO_LIST
+
+
+def _advice_of_report(case: Case) -> str:
+    """Returns what the report says of code that no file holds, of one program where it is of one."""
+    for detail, advice in case.trace.report.notes_of("code_unrecorded"):
+        if case.program and detail.endswith(f" of {case.program}"):
+            return advice
+    return case.issues["code_unrecorded"].advice
 
 
 def _lists_of_others(case: Case) -> list[str]:
@@ -208,13 +251,19 @@ def _category_of(trace: Trace, library: str) -> str:
 
 def functions(case: Case) -> Finding | None:
     """Samples of a runtime, and no function of the language that it executes."""
+    found = [finding for part in case.by_program() if (finding := _functions_of(part)) is not None]
+    found.sort(key=lambda finding: -(finding.share or 0))
+    return found[0]._replace(advice=tuple(one for finding in found for one in finding.advice)) if found else None
+
+
+def _functions_of(case: Case) -> Finding | None:
     found = runtime_and_file(case)
     if found is None or case.facts.languages:
         return None
     runtime, file = found
     n = sum(n for other, n in case.facts.runtimes.items() if other == file or runtime_of(other) == runtime)
     n -= _n_compiled(case)
-    share = case.share(n if _compiler(case) is not None else max(n, sum(case.facts.generated.values())))
+    share = case.share_of_all(n if _compiler(case) is not None else max(n, sum(case.facts.generated.values())))
     advice = naming_of(case)
     if share < RUNTIME_FROM or advice is None:
         return None
@@ -237,23 +286,43 @@ def _is_compiled(case: Case) -> bool:
 
 
 def runtime_and_file(case: Case) -> tuple[Runtime, str] | None:
-    """Returns the runtime that was sampled most, or that the command runs, and its file's name."""
-    program = case.command.program if case.command is not None else ()
-    files = [*case.facts.runtimes, *(PurePath(word).name for word in program)]
+    """Returns the runtime that was sampled most, or that is the program itself, and its file's name."""
+    words = case.command.program if case.command is not None else ()
+    started = (case.program,) if case.program else (PurePath(word).name for word in words)
+    files = [*case.facts.runtimes, *started]
     return next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
 
 
 def _compiler(case: Case) -> Compiler | None:
     """Returns the library that compiled the code which nothing names; None where the runtime did."""
-    return any_compiler(case) if case.share(sum(case.facts.generated.values())) >= NAMES_FROM else None
+    generated = case.facts.generated
+    if case.share(sum(generated.values())) < NAMES_FROM:
+        return None
+    # Where the functions of a runtime have names, code without one is of something else.
+    is_of_another = case.facts.languages > 0 and generated.get("", 0) >= max(generated.values())
+    return compiler_of(_libraries(case)) if is_of_another else any_compiler(case)
+
+
+def _libraries(case: Case) -> Sequence[str]:
+    """Returns the names of the files that a program has loaded, as far as they are known."""
+    strings, names = case.trace.strings, case.trace.libs["name"].tolist()
+    return case.facts.libraries if case.program else [strings[row] for row in names]
 
 
 def any_compiler(case: Case) -> Compiler | None:
-    """Returns a library that compiles code, if one was loaded and no runtime that compiles code was sampled more."""
-    found = runtime_and_file(case)
-    if found is not None and found[0].language != "Python":
-        return None
-    return compiler_of(case.trace.strings[row] for row in case.trace.libs["name"].tolist())
+    """Returns what compiles code in the memory of any program: what is below most code that nothing names, or if
+    nothing is, what was loaded where no runtime compiles code."""
+    found, generated = runtime_and_file(case), case.facts.generated
+    below = max(generated, key=lambda file: generated[file], default="")
+    if below and (compiler := compiler_of((below,))) is not None:
+        return compiler
+    is_runtimes = (found is not None and found[0].language != "Python") or runtime_of(below) is not None
+    return None if is_runtimes else compiler_of(_libraries(case))
+
+
+def other_than(recorded: Command, again: Command) -> str:
+    """Returns a command, "" where it is the one that recorded."""
+    return again.text if again != recorded else ""
 
 
 def naming_of(case: Case, found: tuple[Runtime, str] | None = None) -> Advice | None:
@@ -272,7 +341,13 @@ def naming_of(case: Case, found: tuple[Runtime, str] | None = None) -> Advice | 
         text = f"let {runtime.title} write the names of its functions{since}{without}"
         return Advice("functions_missing", text, named.text) if named is not None else None
     # It ran already, or something else has started it.
-    words, again = start(runtime, loaded), with_graph(case.command, runtime).text
+    if is_told(case.command, runtime):
+        return None
+    inherited = inheriting(case.command, runtime, file)
+    if inherited is not None:
+        text = f"let {runtime.title} write the names of its functions{since}{without}, whatever starts it"
+        return Advice("functions_missing", text, inherited.text)
+    words, again = start(runtime, loaded), other_than(case.command, with_graph(case.command, runtime))
     listing, versions = runtime.listing
     if listing:
         listing = listing.replace("PID", case.command.value("-p") or "PID")

@@ -13,6 +13,11 @@ from traceferry.common.recorder import CALL_GRAPH, DWARF, Command
 
 VERSION = re.compile(r"\d+\.\d+")
 CLOCK: dict[str, str | None] = {"-k": "CLOCK_MONOTONIC"}
+# What became of the names that a runtime was asked for, behind its title.
+NO_LIST = (
+    "was asked for names, and no file with them was found: in a container it is perf-PID.map in /tmp, or jit-PID.dump, "
+    "by the number there, and of two programs with one number the last one's; copy it, and --symbols FILE takes it"
+)
 
 
 class Runtime(NamedTuple):
@@ -24,7 +29,8 @@ class Runtime(NamedTuple):
     word behind its name that the options stand behind; hindrance: what keeps it from compiling, as people call it, a
     regular expression of its files, and the variable that lets it; command: what people type to start it, by default
     its title in small letters; listing: a command that lets it name what it has compiled while it runs, PID for its
-    process, and of which versions."""
+    process, and of which versions; inherited: a variable that hands it the options where something else starts it, as a
+    script."""
 
     title: str
     language: str
@@ -40,6 +46,7 @@ class Runtime(NamedTuple):
     hindrance: tuple[str, str, str] = ("", "", "")
     command: str = ""
     listing: tuple[str, str] = ("", "")
+    inherited: str = ""
 
     def hindered_by(self, files: Iterable[str]) -> str:
         """Returns what keeps it from compiling, by the files without folders that were loaded; "" is nothing."""
@@ -52,6 +59,7 @@ RUNTIMES = (
     Runtime(
         "Node.js", "JavaScript", r"node(?:js)?|libnode\.so\S*", ("--perf-prof", "--interpreted-frames-native-stack"),
         asked="--perf-(basic-)?prof", unwinding=("--perf-prof", "--perf-prof-unwinding-info"), command="node",
+        inherited="NODE_OPTIONS=--perf-prof --interpreted-frames-native-stack",
     ),
     Runtime(
         "Bun", "JavaScript", r"bun(?:\.exe)?",
@@ -71,7 +79,7 @@ RUNTIMES = (
     Runtime(
         "CPython", "Python", r"(?:lib)?python[\d.]*\S*", ("-X", "perf_jit"), call_graph="dwarf,65528",
         program="python3.13",
-        instead_of=("-X", "perf"),
+        instead_of=("-X", "perf"), inherited="PYTHON_PERF_JIT_SUPPORT=1",
     ),
     Runtime(
         "PHP", "PHP", r"php[\d.]*|php-(?:fpm|cgi)[\d.]*|libphp[\d.]*\.so",
@@ -83,10 +91,11 @@ RUNTIMES = (
         "the JVM", "Java", r"java|libjvm\.so",
         ("-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
         asked="PreserveFramePointer", command="java", listing=("jcmd PID Compiler.perfmap", "JDK 17 or newer"),
+        inherited="JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
     ),
     Runtime(
         "Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=("+JPperf", "dump"),
-        command="erl",
+        command="erl", inherited="ERL_FLAGS=+JPperf true",
     ),
     Runtime(
         ".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",),
@@ -96,10 +105,11 @@ RUNTIMES = (
     Runtime(
         "Mono", "Managed", r"mono(?:-sgen|-boehm)?|libmono\S*\.so\S*", ("--jitmap",),
         environment=("MONO_DEBUG=disable_omit_fp",), call_graph=DWARF,
+        inherited="MONO_ENV_OPTIONS=--jitmap",
     ),
     Runtime(
         "Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf"), program="ruby3.3",
-        instead_of=("--yjit",), asked="--[yz]jit-perf",
+        instead_of=("--yjit",), asked="--[yz]jit-perf", inherited="RUBYOPT=--yjit --yjit-perf",
     ),
     Runtime("Julia", "Julia", r"julia|libjulia\S*\.so[\d.]*", environment=("ENABLE_JITPROFILING=1",)),
     Runtime("Dart", "Dart", r"dart(?:aotruntime|vm)?", ("--generate-perf-events-symbols",)),
@@ -127,6 +137,13 @@ COMPILERS = (
         "wasmtime", r"_?libwasmtime\S*\.so\S*",
         otherwise='it writes the names if the program sets its profiler, as config.profiler = "jitdump" in Python',
     ),
+    # V8 inside of Python.
+    Compiler(
+        "MiniRacer", r"libmini_racer\S*\.so\S*",
+        otherwise='it writes the names if the program begins with init_mini_racer(flags=["--perf-prof", '
+        '"--interpreted-frames-native-stack"])',
+    ),
+    Compiler("Cling", r"lib(?:cppyy_backend|Cling|CppInterOp)\S*\.so\S*", ("CLING_PROFILE=1",)),
     # Inside of PyTorch and TensorFlow, too.
     Compiler("oneDNN", r"libdnnl\.so\S*|libtorch_cpu\.so|libtensorflow\w*\.so\S*", ("ONEDNN_JIT_PROFILE=2",)),
     Compiler("XLA", r"libjax_common\.so|xla_extension\.so", otherwise=_NOTHING),
@@ -141,7 +158,16 @@ COMPILERS = (
         "LuaJIT", r"luajit\S*|libluajit\S*\.so\S*",
         otherwise="it tells perf the names of its traces if it was built with make XCFLAGS=-DLUAJIT_USE_PERFTOOLS",
     ),
+    # In many programs: behind what compiles more.
+    Compiler("PCRE2", r"libpcre2-\d+\.so\S*", otherwise="the patterns that it compiles have no names"),
 )  # fmt: skip
+
+
+def has_makers(files: Iterable[str]) -> bool:
+    """Whether one of these files compiles code by itself, as CPython does not."""
+    known = list(files)
+    runtimes = (runtime_of(file) for file in known)
+    return compiler_of(known) is not None or any(one is not None and one.language != "Python" for one in runtimes)
 
 
 def compiler_of(files: Iterable[str]) -> Compiler | None:
@@ -190,6 +216,34 @@ def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] 
     if environment:
         program = ["env", *environment, *(program[1:] if program[0] == "env" else program)]
     return with_graph(command, runtime).running(program)
+
+
+def inheriting(command: Command, runtime: Runtime, file: str) -> Command | None:
+    """Returns the command with variables that name the functions of a runtime which something in it starts, as a
+    script; None where none do, or it records what runs already. file: as of `naming`."""
+    variables = [*runtime.environment, *([runtime.inherited] if runtime.inherited else [])]
+    has_all = bool(variables) and (bool(runtime.inherited) or not runtime.options)
+    if not command.program or command.is_attached or not has_all or not _has_options(file, runtime.program):
+        return None
+    words = command.program[1:] if command.program[0] == "env" else command.program
+    name = runtime.inherited.partition("=")[0]
+    # It may have options of the user's own: the last of two values would count.
+    own = next((word for word in words if name and word.startswith(f"{name}=")), None)
+    if own is not None:
+        variables[-1] = f"{variables[-1]} {own.removeprefix(f'{name}=')}"
+        words = tuple(word for word in words if word != own)
+    return with_graph(command, runtime).running(("env", *variables, *words))
+
+
+def is_told(command: Command, runtime: Runtime) -> bool:
+    """Whether a command has what names the runtime's functions, also in what a shell in it reads."""
+    text = " ".join(command.program)
+    wanted = (*runtime.options, *runtime.environment)
+    return bool(
+        (runtime.asked and re.search(runtime.asked, text))
+        or (runtime.inherited and runtime.inherited in command.program)
+        or (wanted and all(word in text for word in wanted))
+    )
 
 
 def is_run_by(command: Command, runtime: Runtime) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from traceferry.analysis.verdict.case import JUDGED, MOST_FEW, RUNTIME_FROM, STACKS_FROM, Advice, Case, Finding, percent
-from traceferry.analysis.verdict.names import any_compiler, naming_of, runtime_and_file
-from traceferry.analysis.verdict.runtimes import Runtime, is_run_by, naming, start, unwinding, with_graph
+from traceferry.analysis.verdict.names import any_compiler, naming_of, other_than, runtime_and_file
+from traceferry.analysis.verdict.runtimes import Runtime, inheriting, is_run_by, naming, start, unwinding, with_graph
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
 from traceferry.common.report import KINDS
 from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
 
 DEFAULT_DUMP = 8192
+DWARF_GRAPH = f"{CALL_GRAPH} dwarf"
+# A program with less of the stacks that are cut gets no line.
+PART_FROM = 0.1
 
 
 def stacks(case: Case) -> Finding | None:
@@ -17,10 +20,38 @@ def stacks(case: Case) -> Finding | None:
     facts, share = case.facts, case.cut_share
     if share < STACKS_FROM or facts.user < MOST_FEW or not case.is_perf or case.has_no_stacks:
         return None
-    found = _by_ending(case) if facts.endings else _by_frame_pointers(case)
-    what, advice = found
+    parts = [part for part in case.by_program() if part.facts.cut >= PART_FROM * facts.cut] or [case]
+    parts.sort(key=lambda part: -part.facts.cut)
+    (what, advice), *others = [_why(part) for part in parts]
+    advice = tuple(one for part in (advice, *(of_other for _, of_other in others)) for one in part)
+    if parts[0].program:
+        what = f", {_most(parts[0].facts.cut / facts.cut)} of {parts[0].program}{what}"
     headline = f"{percent(share)} of the stacks are cut{what}"
     return Finding("stacks_cut", 3, "loss", headline, share, advice, JUDGED["stacks"])
+
+
+def _most(share: float) -> str:
+    return "those" if share > 0.99 else "most" if share >= 0.5 else "the largest part"
+
+
+def _why(case: Case) -> tuple[str, tuple[Advice, ...]]:
+    """Returns why stacks of a program are cut, and what helps."""
+    what, advice = _by_ending(case) if case.facts.endings else _by_frame_pointers(case)
+    if not case.program:
+        return what, advice
+    others = [other.program for other in case.by_program() if other.program != case.program and _ends_copies(other)]
+    of_others = f"those of {' and '.join(others)} would end in what was compiled as they ran"
+    apart = f", in a recording of its own: {of_others}" if others else ""
+    return what, tuple(
+        one._replace(text=f"{case.program}: {one.text}{apart if DWARF_GRAPH in one.command else ''}") for one in advice
+    )
+
+
+def _ends_copies(case: Case) -> bool:
+    """Whether copies of a program's stacks would end in what a runtime compiled, which keeps frame pointers."""
+    found = runtime_and_file(case)
+    is_whole = case.cut_share < STACKS_FROM and not case.facts.endings
+    return found is not None and found[0].call_graph == "fp" and case.facts.languages > 0 and is_whole
 
 
 def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
@@ -46,7 +77,8 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         and case.command
         and case.share(sum(facts.generated.values())) >= RUNTIME_FROM
     ):
-        advice = (named,) if is_run_by(case.command, found[0]) else (named, *_with_frame_pointers(case))
+        has_both = is_run_by(case.command, found[0]) or inheriting(case.command, *found) is not None
+        advice = (named,) if has_both else (named, *_with_frame_pointers(case))
         return f": {found[0].title} was not asked for frame pointers and names", advice
     if named is not None and graph in named.command:
         return f": record with {CALL_GRAPH} {graph}", (named,)
@@ -67,9 +99,11 @@ def _with_frame_pointers(case: Case) -> tuple[Advice, ...]:
     if is_run_by(command, runtime):
         again = naming(command, *found)
         return (Advice("stacks_cut", f"let {runtime.title} keep frame pointers", again.text),) if again else ()
-    words = start(runtime)
+    inherited, words = inheriting(command, *found), start(runtime)
+    if inherited is not None and inherited.program != command.program:
+        return (Advice("stacks_cut", f"let {runtime.title} keep frame pointers, whatever starts it", inherited.text),)
     text = f"{runtime.title} keeps frame pointers if it is started as {words}"
-    return (Advice("stacks_cut", text, with_graph(command, runtime).text),) if words else ()
+    return (Advice("stacks_cut", text, other_than(command, with_graph(command, runtime))),) if words else ()
 
 
 def _by_runtime(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:

@@ -99,12 +99,12 @@ def _named(finding: Finding) -> list[Advice]:
 
 
 def _distinct(advice: Iterable[Advice]) -> list[Advice]:
-    """Returns those with commands of their own: of equal ones the first."""
-    seen: set[str] = set()
-    kept = []
+    """Returns those with commands of their own: of equal ones the first, also where that says for what."""
+    kept: list[Advice] = []
     for each in advice:
-        if (key := each.command or each.text) not in seen:
-            seen.add(key)
+        if not any(
+            each.command == other.command and (each.command or other.text.endswith(each.text)) for other in kept
+        ):
             kept.append(each)
     return kept
 
