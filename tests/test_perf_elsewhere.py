@@ -165,9 +165,9 @@ def test_the_kernel_of_a_guest_hides_nothing_of_the_host() -> None:
 # ---------------------------------------------------------------- files that are gone
 
 
-def why(path: str, when: float | None = 1e9) -> tuple[str, str]:
+def why(path: str, when: float | None = 1e9, build_id: str = "") -> tuple[str, str]:
     files = recorded_files.RecordedFiles(traceferry.Report(), (), (), ImportContext().limit, when)
-    return files.why_unnamed(path, None)
+    return files.why_unnamed(path, build_id, None)
 
 
 def test_what_is_gone_is_not_advised_to_be_taken_from_its_path(tmp_path: Path) -> None:
@@ -184,6 +184,15 @@ def test_what_is_gone_is_not_advised_to_be_taken_from_its_path(tmp_path: Path) -
     assert why(str(here), os.stat(here).st_ctime + 1) == ("", "")
     assert why("/nowhere/app", None) == ("", "")
     assert why(str(here), None) == ("", recorded_files.IS_AT_ITS_PATH), "nobody knows which machine was recorded"
+
+
+@pytest.mark.parametrize("build_id", ["", "ab"])
+def test_what_a_program_compiled_into_a_temporary_file_and_deleted_cannot_be_given(build_id: str) -> None:
+    """Advice to record its build id, and then to give the file, cannot be followed."""
+    gone = ("the file was not found", recorded_files.IS_TEMPORARY)
+    assert [why(path, build_id=build_id) for path in ("/tmp/gone/ecl.fas", "/var/tmp/gone.so (deleted)")] == [gone] * 2
+    assert why("/tmp/gone/ecl.fas", None, build_id) != gone, "on another machine it may be there"
+    assert why("/nowhere/app", build_id="ab") == ("the file was not found", recorded_files.OF_BUILD)
 
 
 def test_a_deleted_file_is_named_by_a_copy_of_it(tmp_path: Path) -> None:

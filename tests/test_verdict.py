@@ -15,7 +15,7 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
 from traceferry.common.recorder import command_of
-from traceferry.libraries.recorded_files import IS_AT_ITS_PATH
+from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_TEMPORARY
 from traceferry.model import (
     COUNTER_VALUES,
     Clock,
@@ -444,6 +444,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"names_missing": NOT_FOUND | {"advice": IS_AT_ITS_PATH}}},
         ["names are missing for 38 % of the samples",
          "  libz.so (38 %): the file was not found: traceferry x.data --sysroot /"],
+    ),
+    "a temporary file that is gone": (
+        {"stacks": {f"a.fas+0x12@a.fas {MAIN}": 38, f"f@app {MAIN}": 62}, "build_ids": False,
+         "notes": {"names_missing": {"where": "a.fas 1", "detail": "a.fas (3 of 3 addresses): the file was not found",
+                                     "advice": IS_TEMPORARY}}},
+        ["names are missing for 38 % of the samples", f"  a.fas (38 %): {IS_TEMPORARY}"],
     ),
     "another machine": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "hostname": "vm9",

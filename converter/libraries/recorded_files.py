@@ -22,7 +22,7 @@ Local = tuple[Source | None, str]
 # Behind the path of a file that is gone while it is mapped, as the kernel writes it.
 DELETED = " (deleted)"
 # Where an AppImage is mounted while it runs, and memory that processes share.
-APP_IMAGE, SHARED_MEMORY = "/tmp/.mount_", "/dev/shm/"
+APP_IMAGE, SHARED_MEMORY, TEMPORARY = "/tmp/.mount_", "/dev/shm/", ("/tmp/", "/var/tmp/")
 DOTNET_IMAGES = (".dll", ".exe")
 
 # What a user can do about a file without a build id that nothing names, and why. The file at its path would be another.
@@ -30,6 +30,16 @@ RECORD_IDS = "record again with --buildid-mmap, for which the kernel reads build
 IS_GONE = (
     f"give a copy of what ran: --symbols FILE, called as it was; of a container all files: --sysroot DIR, which docker "
     f"export CONTAINER | tar -xC DIR makes; or {RECORD_IDS}: then any copy is found by it"
+)
+# What is known of a file that is not here, and of which a build id is recorded.
+OF_BUILD = (
+    "give the file, or the package's debug file: --symbols FILE-OR-DIR; or a copy of the recorded machine's files: "
+    "--sysroot DIR, which docker export CONTAINER | tar -xC DIR makes; or let --debuginfod download it"
+)
+# Code that a program compiles or unpacks as it runs, as ECL, Ruby's MJIT, go run and PyInstaller do.
+IS_TEMPORARY = (
+    "its file was a temporary one, and is gone with its names: let the program keep it, or compile it before it is "
+    "recorded; if there is a copy, --symbols FILE takes it"
 )
 IS_CHANGED = f"give a copy of what ran, and not what is there now: --symbols FILE, called as it was; or {RECORD_IDS}"
 IS_IN_APP_IMAGE = (
@@ -193,9 +203,18 @@ class RecordedFiles:
         is_linked = status.st_nlink > 1 and inode is not None and inode == _inode_of(status)
         return is_linked or status.st_ctime <= self._unchanged_since
 
-    def why_unnamed(self, path: str, inode: Inode | None) -> tuple[str, str]:
-        """Returns (why nothing names the file at this path, of which no build id is recorded; what the user can do),
-        "" where nothing special is known of it."""
+    def why_unnamed(self, path: str, build_id: str, inode: Inode | None) -> tuple[str, str]:
+        """Returns (why nothing names the file at this path; what the user can do), "" where nothing special is known of
+        it. build_id: "" where none is recorded; inode: of the file that was mapped."""
+        if self._is_gone_from_temporary(path.removesuffix(DELETED)):
+            return "the file was not found", IS_TEMPORARY
+        return ("the file was not found", OF_BUILD) if build_id else self._why_without_id(path, inode)
+
+    def _is_gone_from_temporary(self, path: str) -> bool:
+        is_temporary = path.startswith(TEMPORARY) and not path.startswith(APP_IMAGE)
+        return self._unchanged_since is not None and is_temporary and not os.path.exists(path)
+
+    def _why_without_id(self, path: str, inode: Inode | None) -> tuple[str, str]:
         if path.lower().endswith(DOTNET_IMAGES):
             return "no file lists its functions", IS_COMPILED_AHEAD
         if path.endswith(DELETED):

@@ -38,11 +38,6 @@ One = TypeVar("One")
 
 # How many addresses without a name it takes to look for the package of a library's debug file.
 MANY_NAMELESS = 10
-# What names a library that is not here, and of which a build id is known.
-OF_BUILD = (
-    "give the file, or the package's debug file: --symbols FILE-OR-DIR; or a copy of the recorded machine's files: "
-    "--sysroot DIR, which docker export CONTAINER | tar -xC DIR makes of a container; or let --debuginfod download it"
-)
 
 
 def two_of(kind: type[One]) -> Callable[[Any], tuple[One, One]]:
@@ -159,10 +154,8 @@ class Libraries:
         where = f"{name} {library.number}"
         counts = f"{name} ({n} of {library.n_asked} addresses)"
         if library.symbols is None:
-            why, advice = "the file was not found", OF_BUILD
-            if not library.build_id:
-                ask = partial(self._files.why_unnamed, library.path, library.inode)
-                why, advice = self._answers.ask(f"why unnamed {where}", report, ask, unpacked=two_of(str))
+            ask = partial(self._files.why_unnamed, library.path, library.build_id, library.inode)
+            why, advice = self._answers.ask(f"why unnamed {where}", report, ask, unpacked=two_of(str))
             detail = f"{counts}: {why or 'no build id is recorded'}"
             report.note("names_missing", n, where=where, detail=detail, advice=advice or None)
             return

@@ -86,13 +86,13 @@ def _advice_for(case: Case, name: str, share: str) -> list[Advice]:
 def _advice_for_library(case: Case, name: str, share: str) -> Advice | None:
     report = case.trace.report
     # What reads libraries takes long to import: only where one is missing.
-    from traceferry.libraries.recorded_files import IS_AN_IMAGE
+    from traceferry.libraries.recorded_files import IS_AN_IMAGE, IS_TEMPORARY
 
     for kind in ("names_missing", "names_partly_missing"):
         detail, advice = report.of_place(kind, lambda place: place.rpartition(" ")[0] == name)
         if kind == "names_partly_missing" and advice == KINDS[kind].advice:
             advice = _of_its_file(case, name) or advice
-        if detail and advice == IS_AN_IMAGE:
+        if detail and advice in (IS_AN_IMAGE, IS_TEMPORARY):
             return Advice("names_missing", f"{name} ({share}): {advice}")
         if detail:
             command = _names_command(case, name, kind, advice)
