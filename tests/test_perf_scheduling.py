@@ -232,6 +232,24 @@ def test_a_missing_switch_is_unknown() -> None:
     assert [issue.count for issue in trace.report if issue.kind == "switch_missing"] == [1]
 
 
+@pytest.mark.parametrize(("switches", "n_missing"), [
+    # It leaves processor 1, of which the recording begins after it left 0.
+    ([(10, A, SLEEP, IDLE, 0), (30, IDLE, 0, B, 1), (40, B, SLEEP, IDLE, 1), (50, A, SLEEP, IDLE, 1)], 0),
+    ([(5, IDLE, 0, B, 1), (7, B, SLEEP, IDLE, 1), (10, A, SLEEP, IDLE, 0), (50, A, SLEEP, IDLE, 1)], 1),
+    # It goes on on processor 1 after the recording of 0 ended.
+    ([(10, IDLE, 0, A, 0), (50, IDLE, 0, A, 1)], 0),
+    ([(10, IDLE, 0, A, 0), (50, IDLE, 0, A, 1), (60, B, SLEEP, IDLE, 0)], 1),
+])  # fmt: skip
+def test_the_recorder_begins_and_ends_with_one_processor_after_the_other(
+    switches: list[tuple[int, int, int, int, int]], n_missing: int
+) -> None:
+    """What it misses of its own thread then is no switch that the recording lacks."""
+    recorded = Recorded()
+    for switch in switches:
+        recorded.switch(*switch)
+    assert sum(issue.count for issue in recorded.read().report if issue.kind == "switch_missing") == n_missing
+
+
 def test_the_dead_do_not_wait() -> None:
     recorded = Recorded().switch(5, IDLE, 0, A).switch(10, A, DEAD, B).switch(50, B, SLEEP, IDLE)
     assert off_cpu(recorded.read(), A) == []

@@ -745,6 +745,23 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  if it waits more than it runs, record where it waits: perf record -e sched:sched_switch,cpu-clock -p 7 "
          "-k CLOCK_MONOTONIC -g --switch-events"],
     ),
+    "switches that are missing": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"switch_missing": {"count": 2}},
+         "command": "perf sched record -e sched:sched_stat_runtime ./app"},
+        ["the recording lacks context switches: what threads did before them is unknown",
+         "  not all kernels record what wakes an idle processor: perf sched record -e sched:sched_stat_runtime "
+         "--switch-events ./app"],
+    ),
+    "the same in spite of it": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"switch_missing": {"count": 2}},
+         "command": "perf record --switch-events ./app"},
+        ["the recording lacks context switches: what threads did before them is unknown"],
+    ),
+    "the same, and it is not known how it was recorded": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"switch_missing": {"count": 2}}, "command": ""},
+        ["the recording lacks context switches: what threads did before them is unknown",
+         "  not all kernels record what wakes an idle processor: perf record --switch-events tells of all"],
+    ),
     "a damaged file": (
         {"stacks": {f"f@app {MAIN}": 9}, "notes": {"truncated": {"offset": 80}}},
         ["the file is damaged at offset 80: the file ends inside a buffer",

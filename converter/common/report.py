@@ -139,8 +139,7 @@ KINDS: dict[str, Kind] = {
         "waits last until the thread's next record, since the recording does not tell when it went on",
         "record with perf record --switch-events, or all threads of the machine (-a)"),
     "switch_missing": Kind("loss", "the recording lacks context switches: what threads did before them is unknown",
-        "not all kernels record what wakes an idle processor: perf record --switch-events, or -e "
-        "sched:sched_stat_runtime beside the others, tells of all"),
+        "not all kernels record what wakes an idle processor: perf record --switch-events tells of all"),
     "stacks_guessed": Kind("info", "waits without a stack have that of the thread's sample before, as was asked for"),
     "switches_left_out": Kind("loss", "context switches were left out, since their event was sampled with a frequency: "
         "what is shown as one time on a CPU, or as one wait, may be several",

@@ -157,6 +157,26 @@ class Switching:
         """Returns whether any thread left its processor in a sample with a stack. stack: of each sample."""
         return bool(np.any(stack[self._samples] >= 0))
 
+    def recorded(self, cpu: Array) -> tuple[Array, Array]:
+        """Returns from when to when (ns, int64) the recording has samples of these processors; of those without, from
+        the first time to the last."""
+        begin, end = self._recorded
+        row = np.where((cpu >= 0) & (cpu < len(begin)), cpu, len(begin) - 1)
+        return begin[row], end[row]
+
+    @cached_property
+    def _recorded(self) -> tuple[Array, Array]:
+        samples = self.recording.samples
+        has = (samples.cpu >= 0) & (samples.ts > 0)
+        n = int(samples.cpu[has].max(initial=-1)) + 1
+        begin, end = np.full(n + 1, NEVER_TS), np.full(n + 1, -NEVER_TS)
+        cpu, ts = samples.cpu[has], samples.ts[has]
+        # They are by time, and of several values in one place the last one stays.
+        begin[cpu[::-1]], end[cpu] = ts[::-1], ts
+        is_unknown = begin == NEVER_TS
+        begin[is_unknown], end[is_unknown] = -NEVER_TS, NEVER_TS
+        return begin, end
+
     def idle_since(self, cpu: Array, ts: Array) -> Array:
         """int64: since when these processors had been idle at these times; NEVER_TS where they had not been."""
         found = np.full(len(ts), NEVER_TS)

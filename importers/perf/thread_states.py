@@ -43,9 +43,16 @@ class ThreadSwitches:
 
     @cached_property
     def n_missing(self) -> int:
-        """Counts the switches that the recording lacks between two others: a thread leaves twice, or goes on twice."""
-        what = self.steps.what[merged(self.steps)]
-        return int((what[1:] == what[:-1]).sum())
+        """Counts the switches that the recording lacks between two others: a thread leaves twice, or goes on twice. The
+        recorder begins with one processor after the other, and ends so: what it lacks of its own then is none."""
+        steps = self.steps.take(merged(self.steps))
+        twice = np.flatnonzero(steps.what[1:] == steps.what[:-1])
+        if not len(twice):
+            return 0
+        left, cpu = steps.what[twice] == OUT, _cpus(self, steps)
+        begin, end = self.switching.recorded(np.where(left, cpu[twice + 1], cpu[twice]))
+        is_outside = np.where(left, begin > steps.ts[twice], end < steps.ts[twice + 1])
+        return int((~is_outside).sum())
 
     @cached_property
     def n_guessed(self) -> int:

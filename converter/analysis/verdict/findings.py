@@ -18,7 +18,7 @@ OTHER, LAST = 5, 6
 # Of fewer samples, shares may be off by more than 10 percentage points: twice the standard error of a half.
 ENOUGH = 100
 OFTEN = "20000"
-BUFFER = "-m"
+BUFFER, SWITCHES = "-m", "--switch-events"
 LARGE, LARGEST, PAGES_OF_LARGE = "4M", "16M", 1024
 
 
@@ -27,7 +27,7 @@ def findings(case: Case) -> Iterator[Finding]:
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
         _damaged, _no_samples, _few_samples, _counts_only, _clock, names, functions, stacks, no_stacks, _lost,
-        _no_symbols, _relisted,
+        _no_symbols, _relisted, _switch_missing,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found
@@ -105,7 +105,7 @@ def _record_more(case: Case, command: Command, event: Event, sampled_ns: float) 
 
 
 def _where_it_waits(kind: str, case: Case, command: Command) -> Advice:
-    waits = {"-k": "CLOCK_MONOTONIC", "-g": None, "--switch-events": None, "-e": "sched:sched_switch,cpu-clock"}
+    waits = {"-k": "CLOCK_MONOTONIC", "-g": None, SWITCHES: None, "-e": "sched:sched_switch,cpu-clock"}
     # perf leaves the kernel out by itself where a user may not see it, who may not record tracepoints either.
     modifiers = case.trace.sampling.name.partition(":")[2] if case.trace.sampling is not None else ""
     as_root = ", as root" if "u" in modifiers and "k" not in modifiers else ""
@@ -162,6 +162,19 @@ def _lost(case: Case) -> Finding | None:
     advice = Advice("lost", "a larger buffer loses less", case.record_with({BUFFER: larger}))
     headline = f"{percent(share)} of the records were lost: record with {BUFFER} {larger}"
     return Finding("lost", 3, "loss", headline, share, (advice,), (*JUDGED["lost"], "no_samples"))
+
+
+def _switch_missing(case: Case) -> Finding | None:
+    issue = case.issues.get("switch_missing")
+    if issue is None:
+        return None
+    advice: tuple[Advice, ...] = ()
+    if case.command is None:
+        advice = (Advice("switch_missing", issue.advice),)
+    elif not case.command.has(SWITCHES):
+        text = "not all kernels record what wakes an idle processor"
+        advice = (Advice("switch_missing", text, case.record_with({SWITCHES: None})),)
+    return Finding("switch_missing", OTHER, issue.severity, issue.title, None, advice, ("switch_missing",))
 
 
 def _larger(size: str) -> str:
