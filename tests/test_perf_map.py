@@ -243,6 +243,19 @@ def test_the_processors_counter_is_converted(tmp_path: Path) -> None:
     assert "clock_unrelated" not in reported(trace)
 
 
+def test_recordings_without_jitted_code_on_several_clocks() -> None:
+    """Nothing is said of code, and the advice is not for the recording that has the clock."""
+    sources = [
+        Source(f"{clockid}.data", memoryview(recorded(clockid=clockid).sample(PID, PID, START, LIB).bytes()))
+        for clockid in (None, MONOTONIC)
+    ]
+    trace = TraceBuilder()
+    importer_named("perf").module.read(sources).add_to(trace, ImportContext())
+    (issue,) = (issue for issue in trace.report if issue.kind.startswith("clock_"))
+    assert (issue.kind, issue.detail) == ("clock_unrelated", "monotonic and sched")
+    assert all(option in issue.advice for option in ("each of them", "-k CLOCK_MONOTONIC", "--clock-offset"))
+
+
 def test_the_unix_time_moves_with_the_samples() -> None:
     data, dump = with_code(None, SECOND, apart=5 * SECOND, timestamp=START + 5 * SECOND)
     trace = read(data.feature(CLOCK_DATA=(MONOTONIC_RAW, 1_795_000_000 * SECOND, START)), dump)

@@ -717,6 +717,11 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",
          "  record samples and code on one clock: perf record -F 999 -g -o x.data -k CLOCK_MONOTONIC ./app"],
     ),
+    "two recordings whose clocks do not fit": (
+        {"stacks": {f"f@app {MAIN}": 9}, "notes": {"clock_unrelated": {"advice": "record each of them with -k"}},
+         "command": "perf record -k CLOCK_MONOTONIC ./app"},
+        ["the inputs' clocks have no known relation; each starts at its own zero", "  record each of them with -k"],
+    ),
     "no samples": (
         {"stacks": {}, "command": "perf record ./app", "notes": {"no_samples": {"detail": "cycles did not occur"}}},
         ["the recording has no samples: cycles did not occur",

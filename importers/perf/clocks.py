@@ -28,6 +28,8 @@ MAX_DOUBT_NS = 100_000_000
 # before its record is written.
 SLACK_NS = 1_000_000_000
 NO_PID = -(1 << 31)
+# What can be done about recordings of which nothing but their samples could align the clocks.
+ONE_CLOCK = "record each of them with perf record -k CLOCK_MONOTONIC, or give their difference with --clock-offset"
 
 
 def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) -> int:
@@ -42,7 +44,10 @@ def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) 
         return trace.join_clock(Clock(kind, unix_zero))
     offset_ns, reason = (given_ns, "given by --clock-offset") if given_ns is not None else find_offset(trace, recording)
     if offset_ns is None:
-        trace.report.note("clock_differs", detail=f"{kind} and {clock.kind}: {reason}")
+        if len(trace.code):
+            trace.report.note("clock_differs", detail=f"{kind} and {clock.kind}: {reason}")
+        else:
+            trace.report.note("clock_unrelated", where=kind, detail=f"{kind} and {clock.kind}", advice=ONE_CLOCK)
         return 0
     detail = f"samples on {kind} were moved by {offset_ns} ns to {clock.kind}, {reason}"
     trace.report.note("clock_aligned", detail=detail)

@@ -145,8 +145,10 @@ def _clock(case: Case) -> Finding | None:
     if not kinds:
         return None
     issue = case.issues[kinds[0]]
-    advice = Advice("clock", "record samples and code on one clock", case.record_with(CLOCK)) if case.is_perf else (
-        Advice("clock", issue.advice))  # fmt: skip
+    # Which of the inputs lacks a clock that others have, the command of one does not tell.
+    is_of_code = issue.kind == "clock_differs" and case.is_perf
+    again = Advice("clock", "record samples and code on one clock", case.record_with(CLOCK))
+    advice = again if is_of_code else Advice("clock", issue.advice)
     return Finding("clock", 2, "loss", issue.title, None, (advice,), tuple(kinds))
 
 
