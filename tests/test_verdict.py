@@ -767,6 +767,14 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["the recording lacks context switches: what threads did before them is unknown",
          "  not all kernels record what wakes an idle processor: perf record --switch-events tells of all"],
     ),
+    "what trace_processor could not read": (
+        {"stacks": {f"f@app {MAIN}": 9},
+         "notes": {"engine_reported": {
+             "where": "x.data json_parser_failure", "detail": "json_parser_failure", "count": 3}}},
+        ["trace_processor reports errors or lost data: json_parser_failure",
+         "  its statistics say more: traceferry query x.data \"SELECT name, idx, value, description FROM stats "
+         "WHERE value > 0 AND severity IN ('error', 'data_loss')\""],
+    ),
     "a damaged file": (
         {"stacks": {f"f@app {MAIN}": 9}, "notes": {"truncated": {"offset": 80}}},
         ["the file is damaged at offset 80: the file ends inside a buffer",
@@ -816,6 +824,13 @@ def test_a_loss_that_is_no_headline_is_named() -> None:
 def test_inputs_are_quoted_as_a_shell_takes_them() -> None:
     trace, samples = trace_of({f"libz.so+0x12@libz.so {MAIN}": 38}, notes={"names_missing": NOT_FOUND})
     assert verdict_of(trace, samples, ["a b/x.data"]).advice[0].command.startswith("traceferry 'a b/x.data' ")
+
+
+def test_statistics_are_of_the_input_that_trace_processor_read() -> None:
+    trace, samples = trace_of({f"f@app {MAIN}": 9})
+    trace.report.note("engine_reported", where="b.json json_parser_failure", detail="json_parser_failure")
+    (advice,) = verdict_of(trace, samples, ["x.data", "a folder/b.json"]).advice
+    assert advice.command.startswith("traceferry query 'a folder/b.json' \"SELECT ")
 
 
 def test_as_json() -> None:

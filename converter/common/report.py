@@ -27,6 +27,10 @@ class Kind(NamedTuple):
     is_told: bool = False
 
 
+# What trace_processor counts of errors and losses.
+STATISTICS_SQL = (
+    "SELECT name, idx, value, description FROM stats WHERE value > 0 AND severity IN ('error', 'data_loss')"
+)
 KINDS: dict[str, Kind] = {
     # reading
     "compression_damaged": Kind("error", "the input's compression is damaged", "what comes before the damage is read"),
@@ -274,7 +278,7 @@ KINDS: dict[str, Kind] = {
         "its beginning may be missing"),
     # profiles of viewers
     "engine_reported": Kind("loss", "trace_processor reports errors or lost data",
-        "its statistics say more: traceferry query TRACE 'SELECT * FROM stats'"),
+        f'its statistics say more: traceferry query FILE "{STATISTICS_SQL}"'),
     "engine_too_old": Kind("loss", "this version of trace_processor lacks tables", "use a newer trace_processor_shell"),
     "engine_refused": Kind("error", "trace_processor could not answer all, in the words given here"),
     "tables_left_out": Kind("info", "tables of the trace have no place here", "traceferry query answers from them"),

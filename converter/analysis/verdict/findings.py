@@ -3,14 +3,16 @@ can be followed, made of the recording's own command, runtime and files."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
+from pathlib import PurePath
 
 from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advice, Case, Finding, percent
 from traceferry.analysis.verdict.names import functions, names
 from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
 from traceferry.common.recorder import Command
-from traceferry.common.report import KINDS
+from traceferry.common.report import KINDS, STATISTICS_SQL
 from traceferry.model import Event
 
 # The rank of losses that have no finding of their own, and of what is told where nothing is lost.
@@ -27,7 +29,7 @@ def findings(case: Case) -> Iterator[Finding]:
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
         _damaged, _no_samples, _few_samples, _counts_only, _clock, names, functions, stacks, no_stacks, _lost,
-        _no_symbols, _relisted, _switch_missing,
+        _no_symbols, _relisted, _switch_missing, _engine_reported,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found
@@ -177,6 +179,18 @@ def _switch_missing(case: Case) -> Finding | None:
         text = "not all kernels record what wakes an idle processor"
         advice = (Advice("switch_missing", text, case.record_with({SWITCHES: None})),)
     return Finding("switch_missing", OTHER, issue.severity, issue.title, None, advice, ("switch_missing",))
+
+
+def _engine_reported(case: Case) -> Finding | None:
+    issue = case.issues.get("engine_reported")
+    if issue is None:
+        return None
+    names, places = shlex.split(case.inputs), case.trace.report.places("engine_reported")
+    file = next((name for name in names if any(place.startswith(f"{PurePath(name).name} ") for place in places)), None)
+    command = f'traceferry query {case.inputs if file is None else shlex.quote(file)} "{STATISTICS_SQL}"'
+    advice = (Advice("engine_reported", "its statistics say more", command),)
+    headline = f"{issue.title}: {issue.detail}"
+    return Finding("engine_reported", OTHER, issue.severity, headline, None, advice, ("engine_reported",))
 
 
 def _larger(size: str) -> str:
