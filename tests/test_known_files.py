@@ -26,6 +26,9 @@ FILES = {
     "new.data": (b"PERFILE3" + bytes(80), "a perf.data of another version than 2"),
     "x.zip": (b"PK\3\4" + bytes(40), "a zip archive: unpack it"),
     "x.tar": (bytes(257) + b"ustar" + bytes(9), "a tar archive: unpack it"),
+    "perf.data.tar": (
+        b".build-id/48/dc540c8b".ljust(257, b"\0") + b"ustar" + bytes(9),
+        "an archive of perf archive, the binaries of a recording: give both: traceferry "),
     "x.pcap": (b"\xd4\xc3\xb2\xa1" + bytes(20), "captured packets of a network"),
     "x.etl": (bytes(40) + b"\xff" * 9, "a trace of Event Tracing for Windows"),
     "x.nettrace": (b"Nettrace" + bytes(9), "a trace of .NET's EventPipe: dotnet-trace convert"),
@@ -52,6 +55,11 @@ def test_what_a_file_is(tmp_path: Path, capsys: pytest.CaptureFixture[str], name
     assert said.split(":")[0] in error
     assert said in error or packed
     assert ("compressed (.gz)" in error) == packed
+
+
+def test_an_archive_of_perf_stands_beside_its_recording() -> None:
+    archive = memoryview(FILES["perf.data.tar"][0])
+    assert known_file(archive, "a b/x.data.tar.bz2").endswith("traceferry 'a b/x.data' --symbols 'a b/x.data.tar.bz2'")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF\2\1", b"P", b"hello", bytes(300)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import struct
 from typing import NamedTuple
 
@@ -51,6 +52,8 @@ _KNOWN = (
     _Known(b"Nettrace", "a trace of .NET's EventPipe", "dotnet-trace convert --format Speedscope makes a profile"),
     _Known(b"# sample profile", "a profile for compilers", "it has no call paths: give its recording"),
 )  # fmt: skip
+# The first name in its tar archive, which begins with it.
+_OF_PERF_ARCHIVE = b".build-id/"
 _PAGE = (b"<!doctype html", b"<html")
 # Files whose first bytes tell nothing.
 _BY_SUFFIX = {
@@ -94,6 +97,10 @@ def _found(head: bytes, name: str) -> tuple[str, str]:
         (kind,) = struct.unpack_from(">H" if head[5] == 2 else "<H", head, 16)
         what = f"{_ELF_KINDS.get(kind, 'a file')} (ELF)"
         return what, "a debugger reads it; it is one moment, and no recording" if kind == 4 else _AS_SYMBOLS
+    if head.startswith(_OF_PERF_ARCHIVE):
+        recording = without_compression(name).removesuffix(".tar")
+        command = f"traceferry {shlex.quote(recording)} --symbols {shlex.quote(name)}"
+        return "an archive of perf archive, the binaries of a recording", f"give both: {command}"
     if head[:64].lstrip().lower().startswith(_PAGE):
         return "a page for a browser", "traceferry view opens it; give the recording that it was made of"
     found = next((one for one in _KNOWN if head[one.at : one.at + len(one.magic)] == one.magic), None)
