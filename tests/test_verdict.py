@@ -144,12 +144,13 @@ def trace_of(
     kind: EventKind = "other",
     end_ts: int = 2_000_000,
     event: str = "cpu-clock",
+    of: str = "perf.data",
     **attributes: str,
 ) -> tuple[Trace, SampleTotals]:
     """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
-    samples they have, behind "PROGRAM: " where there are several; notes: of the report."""
+    samples they have, behind "PROGRAM: " where there are several; notes: of the report; of: a format."""
     trace = TraceBuilder()
-    trace.inputs.append(Input("x.data", "perf.data", "file", "perf 6.1"))
+    trace.inputs.append(Input("x.data", of, "file", "perf 6.1"))
     trace.events.append(Event(event, "ns", 1_000, kind=kind))
     trace.attributes |= {"command": command, "call_graph": call_graph, "hostname": HERE, **attributes}
     trace.bounds, trace.clock = (0, end_ts), Clock("monotonic")
@@ -849,6 +850,20 @@ def test_as_json() -> None:
 
 FIXTURES = ("jit/java17/perf.data.zst", "jit/php82/perf.data.zst", "jit/wasmtime/perf.data.zst",
             "mono/mono-6.8/sample.mlpd", "xray/clang-19/fdr-c19-pie-events.xray")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stacks", "headline"),
+    [
+        ({"f": 10}, "the recording has no call stacks"),
+        ({"f": 9}, "good recording: 9 samples of cpu-clock, 2ms"),
+        ({"f": 10, "f g": 1}, "good recording: 11 samples of cpu-clock, 2ms"),
+        ({"f": 10, f"(idle) {MAIN}": 5}, "the recording has no call stacks"),
+    ],
+)
+def test_stacks_of_one_function_are_none_in_every_format(stacks: dict[str, int], headline: str) -> None:
+    """As of a profile that was made of a recording without -g; where perf recorded, its attributes tell."""
+    assert said(stacks, command="", of="firefox")[0] == headline
 
 
 @pytest.mark.parametrize("name", [name for name in FIXTURES if (REPO / "fixtures" / name).exists()])

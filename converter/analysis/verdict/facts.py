@@ -49,7 +49,7 @@ class Facts:
     where the kernel stops; endings: those under a frame that tells why the stack is cut, by its name; runtimes: those
     with a frame of a runtime, by its file's name; languages: those with a frame of a language that a runtime executes;
     compiled: those with a function of Python's that was compiled to C, by the library of the innermost one; idle: those
-    where nothing was done; libraries: the names of files with frames in them."""
+    where nothing was done; libraries: the names of files with frames in them; single: those of one frame."""
 
     samples: int
     nameless: dict[str, int]
@@ -67,6 +67,7 @@ class Facts:
     compiled: dict[str, int]
     idle: int
     libraries: tuple[str, ...]
+    single: int
 
     @property
     def cut(self) -> int:
@@ -149,6 +150,7 @@ class _Stacks:
             compiled=self._compiled(),
             idle=self._idle,
             libraries=self._libraries(),
+            single=self._sum(used[n_frames == 1]),
         )
 
     def _libraries(self) -> tuple[str, ...]:

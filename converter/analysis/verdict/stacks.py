@@ -13,6 +13,7 @@ DEFAULT_DUMP = 8192
 DWARF_GRAPH = f"{CALL_GRAPH} dwarf"
 # A program with less of the stacks that are cut gets no line.
 PART_FROM = 0.1
+_NO_STACKS = "the recording has no call stacks"
 
 
 def stacks(case: Case) -> Finding | None:
@@ -171,14 +172,20 @@ def _dump_size(command: Command | None) -> int:
 
 
 def no_stacks(case: Case) -> Finding | None:
-    """A recording without -g tells where time was spent, not from where; of a tracepoint not even that."""
-    if not case.is_perf or not case.facts.samples or not case.has_no_stacks:
+    """A recording without -g tells where time was spent, not from where; of a tracepoint not even that. Of other
+    recorders, and of profiles that were made of such a recording, the samples tell it alone."""
+    if not case.is_perf:
+        event = case.trace.sampling
+        is_heap = event is not None and event.is_of_bytes
+        is_flat = not is_heap and MOST_FEW <= case.facts.samples - case.facts.idle == case.facts.single
+        return Finding("no_stacks", 4, "info", _NO_STACKS, 1.0) if is_flat else None
+    if not case.facts.samples or not case.has_no_stacks:
         return None
     found, named = runtime_and_file(case), naming_of(case)
     if found is not None and named is not None:
-        return Finding("no_stacks", 4, "info", "the recording has no call stacks", 1.0, (named,))
+        return Finding("no_stacks", 4, "info", _NO_STACKS, 1.0, (named,))
     is_whole = found is not None and found[0].call_graph == "fp"
     options: dict[str, str | None] = {"-g": None} if is_whole else {CALL_GRAPH: DWARF}
     words = "-g" if is_whole else f"{CALL_GRAPH} {DWARF}"
     advice = Advice("no_stacks", "stacks tell from where functions are called", case.record_with(options))
-    return Finding("no_stacks", 4, "info", f"the recording has no call stacks: record with {words}", 1.0, (advice,))
+    return Finding("no_stacks", 4, "info", f"{_NO_STACKS}: record with {words}", 1.0, (advice,))
