@@ -399,6 +399,28 @@ def test_the_main_type_is_what_pprof_shows(tmp_path: Path) -> None:
     assert loaded(tmp_path, made.data()).events[0].name == "inuse_space (bytes)"
 
 
+def sampled_by_speedscope(unit: str) -> dict[str, Any]:
+    rows = {"type": "sampled", "name": "x", "unit": unit, "startValue": 0, "endValue": 250}
+    samples = {"samples": [[0], *[[0, 1]] * 24], "weights": [10] * 25}
+    return stacks.speedscope(exporter="x", profiles=[rows | samples])
+
+
+FEW: dict[str, tuple[bytes | dict[str, Any], str]] = {
+    "x.pb": (stacks.pprof(), "only 3 samples: shares may be off by 58 percentage points"),
+    "x.cpuprofile": (stacks.cpuprofile(), "only 5 samples: shares may be off by 45 percentage points"),
+    "time.json": (sampled_by_speedscope("milliseconds"), "only 25 samples: shares may be off by 20 percentage points"),
+    # What it counts is not known, and may be all that there was.
+    "counts.json": (sampled_by_speedscope("none"), "good recording: 250 samples, 1 thread, 241ms"),
+    "x.folded": (b"a;b 24\na 1\n", "good recording: 25 samples, 1 thread, 25ms"),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_samples_of_time_are_told_of_in_every_format(name: str, tmp_path: Path) -> None:
+    content, headline = FEW[name]
+    assert summarize(loaded(tmp_path, content, name))["verdict"]["headline"] == headline
+
+
 def test_a_heap_is_shown_in_bytes(tmp_path: Path) -> None:
     """Everywhere, and after a way through each viewer's format: what the objects have, not how many they are."""
     made = stacks.Pprof(HEAP)

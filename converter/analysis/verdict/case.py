@@ -13,10 +13,13 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.facts import Facts, Programs, facts_of
 from traceferry.common.recorder import Command, command_of
 from traceferry.common.report import Issue, Severity
-from traceferry.model import Trace
+from traceferry.common.units import format_amount
+from traceferry.model import BYTES, Event, Trace
 
 # Shares of the samples from which on a finding is worth a line.
 NAMES_FROM, STACKS_FROM, LOST_FROM, RUNTIME_FROM = 0.05, 0.2, 0.01, 0.3
+# What recorders that name no event call it.
+NO_EVENT = "samples"
 # Of fewer samples, shares say little.
 MOST_FEW = 10
 # Kinds of issues that are told, or not, by the share of the samples that they concern.
@@ -127,6 +130,13 @@ class Case(NamedTuple):
         return self.trace.attributes.get("call_graph") == "none" or (
             0 < self.facts.user == self.facts.flat and self.trace.attributes.get("call_graph") is None
         )
+
+
+def amount(event: Event, n: int) -> str:
+    """Returns how much was counted in words."""
+    if event.sample_unit != "samples":
+        return format_amount(n, event.sample_unit) + (f" of {event.plain_name}" if event.plain_name != BYTES else "")
+    return f"{n:,} sample{'s' if n != 1 else ''}" + (f" of {event.name}" if event.name != NO_EVENT else "")
 
 
 def percent(share: float) -> str:

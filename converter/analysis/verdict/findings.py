@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
-from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advice, Case, Finding, percent
+from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advice, Case, Finding, amount, percent
 from traceferry.analysis.verdict.names import functions, names
 from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
@@ -85,14 +85,18 @@ def _no_samples(case: Case) -> Finding | None:
 def _few_samples(case: Case) -> Finding | None:
     """So few that shares are rough: of a program that ended soon, or that waited."""
     n, event, command = case.facts.samples - case.facts.idle, case.trace.sampling, case.command
-    if not 0 < n < ENOUGH or event is None or event.kind not in ("clock", "hardware"):
+    if not 0 < n < ENOUGH or event is None or not _is_by_chance(event):
         return None
     advice = _record_more(case, command, event, n * event.interval_ns) if command is not None else []
     points = round(100 / n**0.5)
     besides = f" besides {case.facts.idle:,} idle ones" if case.facts.idle else ""
-    what = f"{n} sample{'s' * (n != 1)} of {event.name}{besides}"
-    headline = f"only {what}: shares may be off by {points} percentage points"
+    headline = f"only {amount(event, n)}{besides}: shares may be off by {points} percentage points"
     return Finding("few_samples", LAST, "info", headline, None, tuple(advice))
+
+
+def _is_by_chance(event: Event) -> bool:
+    """Whether samples are some of what is measured, in time or of a counter: not each of what they count."""
+    return event.kind in ("clock", "hardware") or (event.unit == "samples" and event.interval_ns > 0)
 
 
 def _record_more(case: Case, command: Command, event: Event, sampled_ns: float) -> list[Advice]:

@@ -6,17 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.analysis.verdict.case import Advice, Case, Finding
+from traceferry.analysis.verdict.case import Advice, Case, Finding, amount
 from traceferry.analysis.verdict.findings import OTHER, findings
 from traceferry.common.report import KINDS, Severity
 from traceferry.common.shown_text import encodable
-from traceferry.common.units import format_amount, format_duration
-from traceferry.model import BYTES, Event, Trace
+from traceferry.common.units import format_duration
+from traceferry.model import Trace
 
 MOST_ADVICE = 3
 GOOD = "good"
-# What recorders that name no event call it.
-NO_EVENT = "samples"
 
 
 class Verdict(NamedTuple):
@@ -121,12 +119,5 @@ def _good(case: Case) -> str:
     parts.append(format_duration(trace.end_ts - trace.start_ts))
     if case.facts.samples and trace.sampling is not None:
         idle = f", {case.facts.idle:,} of them idle" if case.facts.idle else ""
-        parts.insert(0, _amount(trace.sampling, case.facts.samples) + idle)
+        parts.insert(0, amount(trace.sampling, case.facts.samples) + idle)
     return f"good recording: {', '.join(parts)}"
-
-
-def _amount(event: Event, n: int) -> str:
-    """Returns how much was counted in words."""
-    if event.sample_unit != "samples":
-        return format_amount(n, event.sample_unit) + (f" of {event.plain_name}" if event.plain_name != BYTES else "")
-    return f"{n:,} sample{'s' if n != 1 else ''}" + (f" of {event.name}" if event.name != NO_EVENT else "")
