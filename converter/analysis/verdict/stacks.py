@@ -7,6 +7,7 @@ from traceferry.analysis.verdict.names import any_compiler, naming_of, other_tha
 from traceferry.analysis.verdict.runtimes import Runtime, inheriting, is_run_by, naming, start, unwinding, with_graph
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
 from traceferry.common.report import KINDS
+from traceferry.model import BYTES
 from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
 
 DEFAULT_DUMP = 8192
@@ -176,7 +177,7 @@ def no_stacks(case: Case) -> Finding | None:
     recorders, and of profiles that were made of such a recording, the samples tell it alone."""
     if not case.is_perf:
         event = case.trace.sampling
-        is_heap = event is not None and event.is_of_bytes
+        is_heap = event is not None and event.sample_unit == BYTES
         is_flat = not is_heap and MOST_FEW <= case.facts.samples - case.facts.idle == case.facts.single
         return Finding("no_stacks", 4, "info", _NO_STACKS, 1.0) if is_flat else None
     if not case.facts.samples or not case.has_no_stacks:
