@@ -15,6 +15,7 @@ from traceferry.common.errors import FormatError
 from traceferry.importers import perfetto
 from traceferry.model import RUNNING, Trace
 from traceferry.model.laws import check
+from traceferry.timeline.off_cpu import Durations, durations
 
 __all__ = ["engine"]
 
@@ -114,6 +115,26 @@ def test_systrace(kind: str, tmp_path: Path) -> None:
     assert calls_of(trace) == [(12, "draw", 100_000_100_000), (12, "draw", 100_000_500_000)]
     (scheduling,) = [thread.load(trace).scheduling for _, thread in trace.threads if thread.tid == 12]
     assert [int(cpu) for cpu in scheduling["cpu"][scheduling["state"] == RUNNING]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("letters", "blocked_us"), [("S", 600), ("D|K", 600), ("T", 600), ("X", 0), ("Z", 0), ("x", 0), ("X|Z", 0)]
+)
+def test_who_is_dead_does_not_wait(letters: str, blocked_us: int, tmp_path: Path) -> None:
+    last = EVENTS.splitlines()[0].replace("100.000100", "100.001500")
+    data = f"{HEADING}{EVENTS}{last}\n".replace("app-12 ", "app-13 ").replace("prev_state=S", f"prev_state={letters}")
+    trace = load(data.encode(), tmp_path)
+    ((thread, rows),) = [(t, t.load(trace).scheduling) for _, t in trace.threads if t.tid == 12]
+    assert durations(rows, thread.end_ts) == Durations(300_000, 0, blocked_us * 1000, 0)
+
+
+def test_what_a_thread_does_after_its_death_is_kept(tmp_path: Path) -> None:
+    """When it ran is not known then."""
+    last = EVENTS.splitlines()[0].replace("100.000100", "100.001500")
+    data = f"{HEADING}{EVENTS}{last}\n".replace("prev_state=S", "prev_state=X")
+    trace = load(data.encode(), tmp_path)
+    ((thread, rows),) = [(t, t.load(trace).scheduling) for _, t in trace.threads if t.tid == 12]
+    assert durations(rows, thread.end_ts).unknown == 600_000
 
 
 def test_ninja(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from conftest import load_checked, or_skipped
 from recordings import SHARED
 from test_perf_scheduling import LIB, PID, SLEEP, A, B, Recorded
 from test_perf_scheduling import START as SCHED_START
+from test_perfetto_samples import END as BUILT_END
+from test_perfetto_samples import START as BUILT_START
+from test_perfetto_samples import Built, scheduling_of
 
 import traceferry
 from traceferry.analysis.info.summary import summarize
@@ -24,8 +27,24 @@ from traceferry.apps.cli import main
 from traceferry.common.errors import FormatError
 from traceferry.importers import perfetto
 from traceferry.importers.perfetto.states import LOG, WAIT
-from traceferry.model import LEAVE, OPEN_AT_END, RUNNING, UNKNOWN, Table, Trace
+from traceferry.model import (
+    COUNTER_VALUES,
+    LEAVE,
+    OPEN_AT_END,
+    PREEMPTED,
+    RUNNING,
+    UNKNOWN,
+    WAITING,
+    Process,
+    Table,
+    Thread,
+    ThreadData,
+    Trace,
+    TraceBuilder,
+)
+from traceferry.model import Counter as Counted
 from traceferry.model.laws import check, pairs
+from traceferry.timeline.off_cpu import Durations, durations
 from traceferry.trace_processor.engine import VARIABLE, find_engine
 from traceferry.trace_processor.session import Session
 
@@ -68,8 +87,10 @@ QUESTIONS = {
     "values of counters": "SELECT count(*) AS n FROM counter c JOIN counter_track t ON t.id = c.track_id "
     "WHERE abs(value) < 1e308 AND t.type != 'stack_sample_session_counter'",
     "time of calls": f"SELECT sum(dur) AS n FROM slice WHERE track_id IN ({CALL_TRACKS}) AND dur > 0",
-    "scheduling": "SELECT count(*) AS n FROM thread_state s JOIN thread t USING (utid) "
-    "WHERE utid != 0 AND ts IS NOT NULL AND NOT coalesce(t.is_idle, 0)",
+    "scheduling": "SELECT count(*) AS n FROM (SELECT *, lag(state) OVER (PARTITION BY utid ORDER BY ts, id) AS before "
+    "FROM thread_state WHERE utid != 0 AND ts IS NOT NULL) JOIN thread t USING (utid) "
+    "WHERE coalesce(state, '') NOT IN ('', 'Unknown', 'Created') AND NOT coalesce(t.is_idle, 0) "
+    "AND NOT (state IN ('X', 'Z') AND coalesce(before, '') IN ('X', 'Z'))",
     "time on processors": "SELECT sum(iif(dur < 0, trace_end() - ts, dur)) AS n FROM thread_state s "
     "JOIN thread t USING (utid) WHERE state = 'Running' AND utid != 0 AND NOT coalesce(t.is_idle, 0)",
     "states": "SELECT count(*) AS n FROM state WHERE value != ''",
@@ -447,6 +468,38 @@ def test_waits_come_back(tmp_path: Path) -> None:
     columns = ("start_ns", "tid", "why", "stack")
     got, expected = ([[row[c] for c in columns] for row in rows if row["stack"]] for rows in (waits, wanted))
     assert got == expected != []
+
+
+RUN_AND_WAIT = ((0, RUNNING, 0), (10, WAITING, 0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason", "end", "expected"),
+    [
+        ((*RUN_AND_WAIT, (40, RUNNING, 0)), "S", 90, Durations(60, 0, 30, 0)),
+        ((*RUN_AND_WAIT, (40, RUNNING, 0)), "T", 90, Durations(60, 0, 30, 0)),
+        (((0, RUNNING, 0), (10, UNKNOWN, 0), (40, PREEMPTED, 0)), "", 90, Durations(10, 50, 0, 30)),
+        (RUN_AND_WAIT, "X", 10, Durations(10, 0, 0, 0)),
+        (RUN_AND_WAIT, "", 90, Durations(10, 0, 80, 0)),
+        (((0, RUNNING, 0),), "", 50, Durations(50, 0, 0, 0)),
+        (((0, RUNNING, -1), (10, WAITING, -1), (30, UNKNOWN, -1)), "", 90, Durations(10, 0, 20, 60)),
+    ],
+    ids=["a wait", "stopped", "unknown", "dead", "waits at its end", "runs at its end", "no processors"],
+)
+def test_what_a_thread_did_comes_back(
+    rows: tuple[tuple[int, int, int], ...], reason: str, end: int, expected: Durations, tmp_path: Path
+) -> None:
+    built = Built()
+    process = Process(1, "app", BUILT_START, BUILT_END)
+    process.counters.append(Counted("size", "bytes", "", Table(COUNTER_VALUES, {"ts": [BUILT_END], "value": [1.0]})))
+    built.trace.processes.append(process)
+    rows_of = scheduling_of(*rows)
+    why = np.where(rows_of["state"] == WAITING, built.text(reason) if reason else -1, -1).astype(np.int32)
+    data = ThreadData(scheduling=rows_of.replaced(reason=why))
+    process.threads.append(Thread(1, "main", True, BUILT_START, BUILT_START + end, lambda _: data))
+    traceferry.save(built.trace, tmp_path / "x.pftrace")
+    ((_, thread),) = load_checked(tmp_path / "x.pftrace").threads
+    assert durations(thread.load(TraceBuilder()).scheduling, thread.end_ts) == expected
 
 
 def test_what_is_no_trace() -> None:

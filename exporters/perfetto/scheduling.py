@@ -12,6 +12,8 @@ from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, Array, Table, Thread, Trace, distinct
 
 NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted", RUNNABLE: "Runnable", UNKNOWN: "Unknown"}
+DEAD = pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_DEAD
+STOPPED = pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_STOPPED
 # Perfetto's number for each state of the model. TraceProcessor knows no unknown state: STOPPED is the rarest one.
 STATES = np.array(
     [
@@ -20,7 +22,7 @@ STATES = np.array(
             RUNNING: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_RUNNING,
             PREEMPTED: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_RUNNABLE,
             RUNNABLE: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_RUNNABLE,
-            UNKNOWN: pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_STOPPED,
+            UNKNOWN: STOPPED,
         }[state]
         for state in range(5)
     ],
@@ -29,10 +31,10 @@ STATES = np.array(
 # Of what waits, by the kernel's letter.
 WAITS = {
     "D": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_UNINTERRUPTIBLE_SLEEP,
-    "T": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_STOPPED,
-    "t": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_STOPPED,
-    "X": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_DEAD,
-    "Z": pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_DEAD,
+    "T": STOPPED,
+    "t": STOPPED,
+    "X": DEAD,
+    "Z": DEAD,
 }
 IDLE = 0  # the thread id of what runs where nothing else does
 
@@ -40,19 +42,20 @@ IDLE = 0  # the thread id of what runs where nothing else does
 class Scheduling:
     """All threads' rows stand on one sequence, thread after thread; TraceProcessor sorts them.
 
-    trace: with the recorded numbers of threads.
+    trace: with the numbers of threads that are written. stopped: those of threads that were stopped, of which STOPPED
+    is not what is unknown.
     """
 
     def __init__(self, trace: Trace, packets: Packets) -> None:
-        self._trace = trace
+        self._trace, self._end_ts = trace, trace.end_ts
         self._packets = packets
         self._sequence = 0
-        tids = [thread.tid for _, thread in trace.threads]
-        n_threads_of = Counter(tids)
-        self._number_is_reused = [n_threads_of[tid] > 1 for tid in tids]
+        n_threads_of = Counter(thread.tid for _, thread in trace.threads)
+        self._shared = {tid for tid, n in n_threads_of.items() if n > 1}
+        self.stopped: set[int] = set()
 
-    def write(self, thread: Thread, index: int, track: int, scheduling: Table) -> bool:
-        """Writes the rows; returns whether as a track of states. index: of the thread in the trace."""
+    def write(self, thread: Thread, track: int, scheduling: Table) -> bool:
+        """Writes the rows; returns whether as a track of states."""
         runs = scheduling["cpu"][scheduling["state"] == RUNNING]
         # The idle thread runs on several processors at once: on those that are left free.
         if len(scheduling) == 0 or thread.tid == IDLE:
@@ -62,24 +65,29 @@ class Scheduling:
             names = [NAMES[state] for state in range(len(NAMES))]
             self._packets.write_states(thread, track, "Scheduling", scheduling["ts"], scheduling["state"], names)
             return True
-        self._write_task_states(thread, index, scheduling)
+        self._write_task_states(thread, scheduling)
         return False
 
-    def _write_task_states(self, thread: Thread, index: int, scheduling: Table) -> None:
+    def _write_task_states(self, thread: Thread, scheduling: Table) -> None:
         packets = self._packets
         if not self._sequence:
             self._sequence = packets.sequence()
             packets.begin(self._sequence, RELATIVE, b"", [])
         ts, cpu, waker = (scheduling[name] for name in ("ts", "cpu", "waker"))
-        states = self._states(scheduling)
-        if self._number_is_reused[index] and scheduling["state"][-1] == RUNNING:
-            # Another thread of this number has not started before this one has stopped.
-            end = max(thread.end_ts, int(ts[-1]) + 1)
-            ts, states = np.append(ts, end), np.append(states, STATES[WAITING])
-            cpu, waker = np.append(cpu, cpu[-1]), np.append(waker, -1)
+        states = self._states(thread, scheduling)
+        if thread.end_ts < self._end_ts and states[-1] != DEAD:
+            # Else its last state lasts as long as the trace.
+            end = max(thread.end_ts, int(ts[-1]))
+            before = ts < end
+            columns = ((ts, end), (states, DEAD), (cpu, cpu[-1]), (waker, -1))
+            ts, states, cpu, waker = (np.append(column[before], last).astype(column.dtype) for column, last in columns)
+        # TraceProcessor leaves out what a thread did after its death, and another one of its number.
+        states[:-1][states[:-1] == DEAD] = STOPPED
+        if states[-1] == DEAD and thread.tid in self._shared:
+            states[-1] = STOPPED
         write_task_states(packets, self._sequence, thread.tid, packets.start_ts, ts, states, cpu, waker)
 
-    def _states(self, scheduling: Table) -> Array:
+    def _states(self, thread: Thread, scheduling: Table) -> Array:
         """uint8: the rows' states as Perfetto has them."""
         states: Array = STATES[scheduling["state"]]
         waits = scheduling["state"] == WAITING
@@ -87,4 +95,6 @@ class Scheduling:
             kind = WAITS.get(self._trace.strings[reason].partition("|")[0])
             if kind is not None:
                 states[waits & (scheduling["reason"] == reason)] = kind
+            if kind == STOPPED:
+                self.stopped.add(thread.tid)
         return states

@@ -84,7 +84,7 @@ class _Writer:
         self._calls = Calls(trace, self.packets)
         self._samples = Samples(trace, self.packets)
         self._allocations = Allocations(trace, self.packets, self._samples)
-        self._scheduling = Scheduling(trace, self.packets)
+        self._scheduling = Scheduling(self.numbered, self.packets)
         self._process_tracks: dict[int, int] = {}
 
     # ------------------------------------------------------------ the trace
@@ -115,6 +115,8 @@ class _Writer:
         self._samples.finish()
         if tiers := _tiers(self._trace):
             self.packets.write_attributes({"tiers": json.dumps(tiers)})
+        if stopped := sorted(self._scheduling.stopped):
+            self.packets.write_attributes({"stopped_threads": json.dumps(stopped)})
         columns = self._trace.frames["column"]
         coverage = len(self._trace.coverage)
         self._trace.report.note("table_not_carried", coverage, where="coverage", detail="coverage")
@@ -168,7 +170,7 @@ class _Writer:
         self._calls.write(data, track, index)
         self._samples.write(process, thread, data)
         self._allocations.write(process, thread, data.allocations)
-        has_states = self._scheduling.write(thread, index, track, data.scheduling) or len(data.states) > 0
+        has_states = self._scheduling.write(thread, track, data.scheduling) or len(data.states) > 0
         write_events(data, track, self.packets, self._samples, self._trace.report)
         write_states(self._trace, thread, data.states, track, self.packets)
         if has_states and not _is_listed(data):

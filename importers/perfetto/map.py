@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
+from traceferry.importers.perfetto.scheduling import cpus, own_stopped, read_scheduling, unknown_after
 from traceferry.importers.perfetto.slices import (
     CALL_TRACKS,
     INSTANT,
@@ -26,14 +26,9 @@ from traceferry.importers.perfetto.states import LOG, read_logs, read_states
 from traceferry.model import (
     ALLOCATIONS,
     COUNTER_VALUES,
-    PREEMPTED,
-    RUNNABLE,
-    RUNNING,
     SAMPLES,
     SCHEDULING,
     STATES,
-    UNKNOWN,
-    WAITING,
     Array,
     Clock,
     ClockKind,
@@ -65,6 +60,8 @@ OWN_ALLOCATIONS, ALLOCATED = "allocations", -1
 OF_TRACE = "trace_attribute."
 # What our traces say of JIT tiers, which have no place in a trace.
 OWN_TIERS = "tiers"
+# And of threads that were stopped, whose state is that of what is unknown.
+OWN_STOPPED = "stopped_threads"
 MOST_DIGITS = 18
 # The thread that says what V8's profiler has sampled of another one.
 V8_PROFILER = "v8:ProfEvntProc"
@@ -110,6 +107,7 @@ class _Mapping:
         )
         attributes = _attributes(tables, self.is_ours)
         tiers = own_tiers(trace, attributes.pop(OWN_TIERS, "")) if self.is_ours else None
+        self.stopped = own_stopped(trace, attributes.pop(OWN_STOPPED, "")) if self.is_ours else None
         for name, value in attributes.items():
             trace.attributes.setdefault(name, value)
         self.stacks = add_stacks(trace, tables, tiers)
@@ -226,7 +224,8 @@ class _Mapping:
             loader.call_rows, loader.marker_rows = rows[is_call[rows]], rows[~is_call[rows]]
         self._add_samples()
         self._add_scheduling()
-        for owner, states in read_states(self.trace, self.tables, self.span, self._owner).items():
+        left_out = self.scheduling.tracks
+        for owner, states in read_states(self.trace, self.tables, self.span, self._owner, left_out).items():
             self.loaders.get(owner, self.loaders[NOBODY]).states = states
         for owner, logs in read_logs(self.tables, self.span, self._owner).items():
             self.loaders[owner].logs = logs
@@ -280,7 +279,7 @@ class _Mapping:
             "ts": np.clip(answer["ts"].numbers() + self.offset_ns, self.start, self.end),
             "stack": stack,
             "weight": np.clip(weight, 0, 2.0**62).astype(np.int64),
-            "cpu": _cpus(cpu),
+            "cpu": cpus(cpu),
             "cpu_ns": np.clip(np.nan_to_num(answer["cpu_ns"].reals(), nan=-1), -1, 2.0**62).astype(np.int64),
         }
         for number, name in views.items():
@@ -359,26 +358,14 @@ class _Mapping:
         )  # fmt: skip
 
     def _add_scheduling(self) -> None:
-        answer = self.tables["states"]
-        utid, ts, cpu = answer["utid"].numbers(), answer["ts"].numbers() + self.offset_ns, answer["cpu"].numbers(-1)
-        letters, dur = answer["state"].texts(), answer["dur"].numbers(-1)
-        intern = self.trace.strings.intern
-        states = np.array([_state(letter) for letter in letters], np.uint8)
-        reason = np.array([intern(encodable(letter)) if letter else -1 for letter in letters], np.int32)
-        waker = answer["waker_utid"].numbers(-1).tolist()
-        tids = np.array([self.members[one].tid if one in self.members else -1 for one in waker], np.int64)
-        ts = np.clip(ts, self.start, self.end)
-        columns = {
-            "ts": ts, "state": states, "cpu": _cpus(cpu), "waker": tids,
-            "reason": np.where(states == WAITING, reason, -1).astype(np.int32),
-        }  # fmt: skip
-        ends = np.where(dur < 0, self.end, ts + np.minimum(np.maximum(dur, 0), self.end - ts))
-        for number, unsorted in rows_by_key(utid).items():
-            rows = unsorted[np.argsort(ts[unsorted], kind="stable")]
-            if number in self.loaders:
-                self.loaders[number].scheduling = _without_gaps(
-                    {name: column[rows] for name, column in columns.items()}, ends[rows], self.end
-                )
+        tids = {utid: thread.tid for utid, thread in self.members.items()}
+        self.scheduling = read_scheduling(self.trace, self.tables, self.span, tids, self.stopped)
+        for utid, rows in self.scheduling.rows.items():
+            if utid in self.loaders:
+                self.loaders[utid].scheduling = rows
+        for utid, end in self.scheduling.ends.items():
+            if utid in self.members:
+                self.members[utid].end_ts = min(self.members[utid].end_ts, end)
 
     def _add_processes(self) -> None:
         """Adds the processes to the trace, with those of processors and of tracks that belong to nobody."""
@@ -393,6 +380,9 @@ class _Mapping:
             thread.n_records = self.loaders[utid].n_records
             first, last = self.loaders[utid].span()
             thread.start_ts, thread.end_ts = min(thread.start_ts, first), max(thread.end_ts, last)
+            end = self.scheduling.ends.get(utid, thread.end_ts)
+            if thread.end_ts > end:
+                self.loaders[utid].scheduling = unknown_after(self.loaders[utid].scheduling, end)
         for process in self.processes.values():
             process.start_ts = min([process.start_ts, *(thread.start_ts for thread in process.threads)])
             process.end_ts = max([process.end_ts, *(thread.end_ts for thread in process.threads)])
@@ -525,25 +515,6 @@ def _free_number(process: Process, tid: int) -> int:
     """Returns the thread's number, or where another thread of the process has it, one that none has."""
     taken = {thread.tid for thread in process.threads}
     return tid if tid not in taken else max(taken) + 1
-
-
-def _state(letter: str) -> int:
-    """Returns the state of a letter as the kernel writes them: R+ was preempted."""
-    if letter == "Running":
-        return RUNNING
-    return PREEMPTED if letter == "R+" else RUNNABLE if letter == "R" else WAITING
-
-
-def _without_gaps(rows: dict[str, Array], ends: Array, last_ts: int) -> dict[str, Array]:
-    """Returns rows of SCHEDULING, and between them such that say that the state is not known, up to last_ts. ends: of
-    the rows."""
-    at = np.flatnonzero(ends < np.append(rows["ts"][1:], last_ts))
-    filled: dict[str, Any] = {"ts": ends[at], "state": UNKNOWN, "reason": -1, "waker": -1, "cpu": rows["cpu"][at]}
-    return {name: np.insert(column, at + 1, filled[name]) for name, column in rows.items()}
-
-
-def _cpus(numbers: Array) -> Array:
-    return np.clip(numbers, -1, (1 << 31) - 1).astype(np.int32)
 
 
 def _increments(values: Array, cpu: Array) -> Array:

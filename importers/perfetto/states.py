@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Counting
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,11 @@ Rows = dict[int, list[tuple[int, int, int]]]  # of each thread: (time, track, va
 
 
 def read_states(
-    trace: TraceBuilder, tables: Tables, span: Span, owner_of: Callable[[int, int], int]
+    trace: TraceBuilder, tables: Tables, span: Span, owner_of: Callable[[int, int], int], left_out: Set[int]
 ) -> dict[int, Table]:
-    """Returns STATES of each thread. owner_of: the thread of a utid and a upid."""
+    """Returns STATES of each thread. owner_of: the thread of a utid and a upid; left_out: tracks that are none."""
     found: Rows = defaultdict(list)
-    _add_tracks(trace, tables, span, owner_of, found)
+    _add_tracks(trace, tables, span, owner_of, left_out, found)
     _add_waits(trace, tables, span, found)
     made: dict[int, Table] = {}
     for owner, rows in ((owner, rows) for owner, rows in found.items() if rows):
@@ -44,8 +44,9 @@ def read_states(
 
 
 def _add_tracks(
-    trace: TraceBuilder, tables: Tables, span: Span, owner_of: Callable[[int, int], int], found: Rows
-) -> None:
+    trace: TraceBuilder, tables: Tables, span: Span, owner_of: Callable[[int, int], int], left_out: Set[int],
+    found: Rows,
+) -> None:  # fmt: skip
     tracks, answer = tables["state_tracks"], tables["track_states"]
     intern, names = trace.strings.intern, Counting[tuple[int, str]]()
     values = [intern(encodable(value)) if value else -1 for value in answer["value"].texts()]
@@ -53,6 +54,8 @@ def _add_tracks(
     rows_of = rows_by_key(answer["track_id"].numbers(-1))
     columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid", "upid"))
     for number, utid, upid, name, kind in zip(*columns, tracks["name"].texts(), tracks["type"].texts(), strict=True):
+        if number in left_out:
+            continue
         owner, title = owner_of(utid, upid), encodable(name or kind)
         names[owner, title] += 1
         nth = names[owner, title]
