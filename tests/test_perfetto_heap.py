@@ -192,6 +192,27 @@ def test_a_name_made_of_the_recorded_number_is_made_of_the_new_one() -> None:
     assert [(t.tid, t.name) for _, t in renumbered(built.trace).threads] == [(1, "thread 1")]
 
 
+@pytest.mark.parametrize(
+    ("pid", "tid", "name", "expected"),
+    [
+        (0, 8, "CPU 8", (1, "CPU 8")),
+        (0, 8, "of nobody", (1, "of nobody (8)")),
+        (0, 9, "CPU 9", (9, "CPU 9")),
+        (0, 0, "Critical Path", (1, "Critical Path")),
+        (0, 0, "swapper", (0, "swapper")),
+        (0, 0, "swapper/0", (0, "swapper/0")),
+        (1, 8, "of another container", (8, "of another container")),
+        (1, 0, "numbered from 0", (0, "numbered from 0")),
+    ],
+)
+def test_numbers_of_process_0(pid: int, tid: int, name: str, expected: tuple[int, str]) -> None:
+    """trace_processor calls thread 0 swapper, and takes the last thread of a number for the one that ran."""
+    built = Built()
+    thread(built.process(7), ThreadData(), 8, "worker")
+    thread(built.process(pid), ThreadData(), tid, name)
+    assert [(t.tid, t.name) for _, t in renumbered(built.trace).threads] == [(8, "worker"), expected]
+
+
 def test_trace_processor_keeps_threads_of_one_number_apart(tmp_path: Path, trace_processor: Processor) -> None:
     """Slices and samples."""
     built = Built()

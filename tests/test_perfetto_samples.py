@@ -468,6 +468,18 @@ def test_a_thread_number_that_is_used_again(tmp_path: Path) -> None:
     assert [(run.ts - START, run.dur) for run in read.runs] == [(0, 50), (60, 40)]
 
 
+def test_of_threads_of_one_number_scheduling_is_a_state(tmp_path: Path) -> None:
+    """As in two containers: TraceProcessor would not know which of them ran."""
+    built = Built()
+    for pid in (1, 2):
+        process = Process(pid, "app", START, END)
+        built.trace.processes.append(process)
+        built.thread(process, 3, "worker", ThreadData(scheduling=scheduling_of((pid, RUNNING, 0))))
+    read = perfetto.read(saved(built.trace, tmp_path / "out.pftrace"))
+    assert read.runs == []
+    assert [(s.pid, s.ts - START, s.value) for s in read.states if s.value] == [(1, 1, "Running"), (2, 2, "Running")]
+
+
 def test_rows_that_do_two_things_at_one_time(tmp_path: Path) -> None:
     """The last one holds; who runs elsewhere from one nanosecond to the next stays where it was."""
     built = Built()

@@ -207,6 +207,28 @@ def test_traces_of_others_come_back_as_they_were_written(path: Path, tmp_path: P
     assert path.name in NESTED or third.read_bytes() == again.read_bytes()
 
 
+def test_who_ran_on_a_processor_is_who_did(tmp_path: Path) -> None:
+    """Though the trace has tracks of processors, whose numbers are those of threads, too."""
+    path = VIEWERS / "perfetto" / "systing--trace.pb"
+    if not path.exists():
+        pytest.skip(f"{path} is absent")
+    trace = traceferry.load(path)
+    tids = [thread.tid for process, thread in trace.threads if process.name != "CPUs"]
+    assert not {thread.tid for process, thread in trace.threads if process.name == "CPUs"} & {*tids}
+    traceferry.save(trace, tmp_path / "x.pftrace")
+    asked = (
+        "SELECT t.name AS name, tid, pid, count(*) AS n FROM sched "
+        "JOIN thread t USING (utid) JOIN process USING (upid) WHERE utid != 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    )
+    found = []
+    for one in (path, tmp_path / "x.pftrace"):
+        with Session(find_engine(), one) as session:
+            answer = session.query(asked)
+        numbers = (answer[name].numbers().tolist() for name in ("tid", "pid", "n"))
+        found.append([*zip(answer["name"].texts(), *numbers, strict=True)])
+    assert found[0] == found[1] != []
+
+
 CASES = 6
 REST = [pytest.param(nth, marks=pytest.mark.large) for nth in range(1, CASES)]
 

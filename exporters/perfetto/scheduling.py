@@ -9,7 +9,20 @@ import numpy as np
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._packets import write_task_states
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
-from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, Array, Table, Thread, Trace, distinct
+from traceferry.exporters.perfetto.threads import IDLE
+from traceferry.model import (
+    PREEMPTED,
+    RUNNABLE,
+    RUNNING,
+    UNKNOWN,
+    WAITING,
+    Array,
+    Process,
+    Table,
+    Thread,
+    Trace,
+    distinct,
+)
 
 NAMES = {WAITING: "Waiting", RUNNING: "Running", PREEMPTED: "Preempted", RUNNABLE: "Runnable", UNKNOWN: "Unknown"}
 DEAD = pb.GenericKernelTaskStateEventTaskStateEnum.TASK_STATE_DEAD
@@ -36,7 +49,6 @@ WAITS = {
     "X": DEAD,
     "Z": DEAD,
 }
-IDLE = 0  # the thread id of what runs where nothing else does
 
 
 class Scheduling:
@@ -51,17 +63,17 @@ class Scheduling:
         self._packets = packets
         self._sequence = 0
         n_threads_of = Counter(thread.tid for _, thread in trace.threads)
-        self._shared = {tid for tid, n in n_threads_of.items() if n > 1}
+        self._shared = {IDLE, *(tid for tid, n in n_threads_of.items() if n > 1)}
         self.stopped: set[int] = set()
 
-    def write(self, thread: Thread, track: int, scheduling: Table) -> bool:
+    def write(self, process: Process, thread: Thread, track: int, scheduling: Table) -> bool:
         """Writes the rows; returns whether as a track of states."""
-        runs = scheduling["cpu"][scheduling["state"] == RUNNING]
         # The idle thread runs on several processors at once: on those that are left free.
-        if len(scheduling) == 0 or thread.tid == IDLE:
+        if len(scheduling) == 0 or thread.tid == process.pid == IDLE:
             return False
-        if np.any((runs < 0) | (runs >= MAX_CPUS)):
-            # TraceProcessor knows no scheduling without processors.
+        runs = scheduling["cpu"][scheduling["state"] == RUNNING]
+        # TraceProcessor knows no scheduling without processors, and a thread by its number alone.
+        if np.any((runs < 0) | (runs >= MAX_CPUS)) or thread.tid in self._shared:
             names = [NAMES[state] for state in range(len(NAMES))]
             self._packets.write_states(thread, track, "Scheduling", scheduling["ts"], scheduling["state"], names)
             return True
@@ -81,10 +93,8 @@ class Scheduling:
             before = ts < end
             columns = ((ts, end), (states, DEAD), (cpu, cpu[-1]), (waker, -1))
             ts, states, cpu, waker = (np.append(column[before], last).astype(column.dtype) for column, last in columns)
-        # TraceProcessor leaves out what a thread did after its death, and another one of its number.
+        # TraceProcessor leaves out what a thread did after its death.
         states[:-1][states[:-1] == DEAD] = STOPPED
-        if states[-1] == DEAD and thread.tid in self._shared:
-            states[-1] = STOPPED
         write_task_states(packets, self._sequence, thread.tid, packets.start_ts, ts, states, cpu, waker)
 
     def _states(self, thread: Thread, scheduling: Table) -> Array:

@@ -7,18 +7,23 @@ It knows a thread by its process and its number, and of a stack sample's thread 
 bits. So a thread whose number is longer, or is another thread's of the process, gets one of its own. A recorded number
 of another thread stands in its name then; one that is longer is a pointer, and makes names that the viewer cuts: it
 stands in the track's description.
+
+When a thread ran it is told by the thread's number alone. No program has process 0, so there threads that are not idle
+processors have no number of another process's thread, nor 0, whose name is swapper in trace_processor.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import count
 
 from traceferry.model import Process, Thread, Trace
 
 MAX_TID = (1 << 32) - 1
+IDLE = 0  # the number of what runs where nothing else does, and of its process
+IDLE_NAMES = ("swapper", "<idle>", "Idle")
 
 
 def renumbered(trace: Trace) -> Trace:
@@ -26,7 +31,8 @@ def renumbered(trace: Trace) -> Trace:
     it."""
     taken = {process.pid for process in trace.processes} | {thread.tid for _, thread in trace.threads}
     pids = list(_pids(trace.processes, taken))
-    keeps = [list(_keeps(process, pid)) for process, pid in zip(trace.processes, pids, strict=True)]
+    of_programs = {thread.tid for process, thread in trace.threads if process.pid != IDLE}
+    keeps = [list(_keeps(process, pid, of_programs)) for process, pid in zip(trace.processes, pids, strict=True)]
     has_own_pid = all(process.pid == pid for process, pid in zip(trace.processes, pids, strict=True))
     if has_own_pid and all(all(of_process) for of_process in keeps):
         return trace
@@ -55,19 +61,26 @@ def _pids(processes: Sequence[Process], taken: set[int]) -> Iterator[int]:
         yield pid
 
 
-def _keeps(process: Process, pid: int) -> Iterator[bool]:
-    """Yields whether each thread keeps its number. pid: the number of its process."""
+def _keeps(process: Process, pid: int, of_programs: Set[int]) -> Iterator[bool]:
+    """Yields whether each thread keeps its number. pid: the number of its process; of_programs: the numbers of threads
+    of processes but 0."""
     seen: set[int] = set()
     for thread in process.threads:
         is_free = thread.tid not in seen and not (thread.is_main and pid != process.pid)
+        if process.pid == IDLE:
+            is_free &= _is_idle(thread) if thread.tid == IDLE else thread.tid not in of_programs
         yield is_free and 0 <= thread.tid <= MAX_TID
         seen.add(thread.tid)
+
+
+def _is_idle(thread: Thread) -> bool:
+    return thread.name.partition("/")[0] in IDLE_NAMES
 
 
 def _threads(threads: Sequence[Thread], pid: int, keeps: list[bool], taken: set[int]) -> Iterator[Thread]:
     """Yields the threads with their numbers: the main thread has the process's, as on Linux, others the next free
     one."""
-    is_free = not any(thread.tid == pid for thread in threads)
+    is_free = pid != IDLE and not any(thread.tid == pid for thread in threads)
     free = (number for number in count(pid + 1) if number not in taken)
     for thread, keep in zip(threads, keeps, strict=True):
         if keep:
@@ -85,4 +98,4 @@ def _name(thread: Thread, number: int) -> str:
     if thread.tid > MAX_TID:
         return thread.name.replace(f" ({thread.tid:#x})", "")
     recorded = f"{thread.tid}"
-    return thread.name if recorded in thread.name else f"{thread.name} ({recorded})".lstrip()
+    return thread.name if thread.tid == IDLE or recorded in thread.name else f"{thread.name} ({recorded})".lstrip()

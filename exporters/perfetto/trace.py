@@ -170,7 +170,7 @@ class _Writer:
         self._calls.write(data, track, index)
         self._samples.write(process, thread, data)
         self._allocations.write(process, thread, data.allocations)
-        has_states = self._scheduling.write(thread, track, data.scheduling) or len(data.states) > 0
+        has_states = self._scheduling.write(process, thread, track, data.scheduling) or len(data.states) > 0
         write_events(data, track, self.packets, self._samples, self._trace.report)
         write_states(self._trace, thread, data.states, track, self.packets)
         if has_states and not _is_listed(data):

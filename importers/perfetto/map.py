@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 
@@ -369,11 +370,15 @@ class _Mapping:
 
     def _add_processes(self) -> None:
         """Adds the processes to the trace, with those of processors and of tracks that belong to nobody."""
-        for (name, number), key in sorted(self.places.items()):
+        recorded = {thread.tid for thread in self.members.values()}
+        free = count(max(recorded, default=0) + 1)
+        for (name, place), key in sorted(self.places.items()):
             loader = self.loaders[key]
             if loader.n_records:
+                # Who wakes others is known by its number.
+                number = place if place not in recorded else next(free)
                 process = self.outside.setdefault(name, Process(0, name, self.start, self.end))
-                shown = f"CPU {number}" if name == CPUS_NAME else name
+                shown = f"CPU {place}" if name == CPUS_NAME else name
                 is_first = not process.threads
                 process.threads.append(Thread(number, shown, is_first, self.start, self.end, loader, loader.n_records))
         for utid, thread in self.members.items():
