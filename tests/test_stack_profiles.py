@@ -384,6 +384,32 @@ def test_sample_types_labels_and_inlined_lines(tmp_path: Path) -> None:
     assert trace.strings[int(lib)] == "ab" * 20
 
 
+@pytest.mark.parametrize(
+    ("process", "samples", "sizes"),
+    [
+        ("app (7)", {"app 7/main 7": {"f": 1}, "app 7/worker 9": {"f": 2}}, {"app 7/main 7": {"f": 64}}),
+        (
+            "app",
+            {"app 1/main 7": {"f": 1}, "app 1/worker 9": {"f": 2}, "app 1/app 10": {}},
+            {"app 1/app 10": {"f": 64}},
+        ),
+    ],
+    ids=["ours", "another's"],
+)
+def test_sizes_of_a_process_are_no_thread(process: str, samples: Said, sizes: Said, tmp_path: Path) -> None:
+    """In a profile of ours, whose names have numbers, these are at the process's first thread; in another's, the thread
+    is not known, and has the number of none that is. Here they come first."""
+    made = stacks.Pprof((("code_size", "bytes"), ("samples", "count")))
+    leaf = [made.location(("f", "", 0))]
+    made.sample(leaf, [64, 0], process=process)
+    made.sample(leaf, [0, 1], process=process, thread="main (7)")
+    made.sample(leaf, [0, 2], process=process, thread="worker (9)")
+    trace = loaded(tmp_path, made.data())
+    assert [event.name for event in trace.events] == ["samples", "code_size"]
+    assert stacks_of(trace) == samples
+    assert {owner: found for owner, found in stacks_of(trace, 1).items() if found} == sizes
+
+
 HEAP = (("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"), ("inuse_space", "bytes"))
 
 

@@ -51,12 +51,14 @@ GO_RUNTIME = re.compile(
 
 
 class Owner(NamedTuple):
-    """The owner of samples, as labels tell: numbers and names, -1 and "" are unknown."""
+    """The owner of samples, as labels tell: numbers and names, -1 and "" are unknown; is_whole: of our own profiles, a
+    process as a whole, as that of sizes."""
 
     process: str = ""
     pid: int = -1
     thread: str = ""
     tid: int = -1
+    is_whole: bool = False
 
 
 class _Owners:
@@ -116,7 +118,7 @@ class _Mapping:
                 trace.attributes.setdefault(key, value)
         self._name_locations()
         length = min(max(held.number(layout.DURATION_NS), 0), 1 << 60)
-        samples = self._samples()
+        samples = _of_threads(self._samples())
         order, rows, steps = self._events(samples)
         place = StackTable(trace).places()
         for owner, (stack, table) in samples.items():
@@ -219,8 +221,9 @@ class _Mapping:
                 numbers[key] = number
         process, thread = (next((texts.pop(k) for k in keys if k in texts), "") for keys in (PROCESS, THREAD))
         pid, tid = (next((n for k in keys if (n := numbers.pop(k, -1)) >= 0), -1) for keys in (PID, TID))
+        is_whole = False
         if ours := NUMBERED.fullmatch(process):
-            process, pid = ours[1], int(ours[2])
+            process, pid, is_whole = ours[1], int(ours[2]), not thread and not texts
         if ours := NUMBERED.fullmatch(thread):
             thread, tid = ours[1], int(ours[2])
         for key in (key for key in numbers if key not in OF_AMOUNTS):
@@ -230,7 +233,7 @@ class _Mapping:
                 self.lost[f"labels {key}"] += 1
             texts = {}
         further = ", ".join(f"{key}={value}" for key, value in sorted(texts.items()))
-        return Owner(process, pid, f"{thread} {further}".strip(), tid)
+        return Owner(process, pid, f"{thread} {further}".strip(), tid, is_whole)
 
     # ------------------------------------------------------------ where it was
 
@@ -313,6 +316,25 @@ class _Mapping:
                     code_id=intern(of.build_id) if of.build_id else -1,
                 )
         return self._libs[mapping]
+
+
+def _of_threads(samples: dict[Owner, tuple[Array, Array]]) -> dict[Owner, tuple[Array, Array]]:
+    """Returns the samples with those of a whole process at its first thread, if it has any. Of each process, threads
+    whose numbers are known come first, so that no other has these."""
+    of_process: dict[tuple[str, int], list[Owner]] = defaultdict(list)
+    for owner in samples:
+        of_process[owner[:2]].append(owner)
+    found: dict[Owner, tuple[Array, Array]] = {}
+    for owners in of_process.values():
+        first, *others = sorted(owners, key=lambda owner: (owner.is_whole, owner.tid < 0))
+        found[first] = samples[first]
+        for owner in others:
+            if owner.is_whole:
+                (stack, values), (more, more_values) = found[first], samples[owner]
+                found[first] = np.concatenate((stack, more)), np.concatenate((values, more_values))
+            else:
+                found[owner] = samples[owner]
+    return found
 
 
 def _unit_of(unit: str) -> tuple[str, int]:
