@@ -25,6 +25,7 @@ import traceferry
 from traceferry.analysis.info.summary import summarize
 from traceferry.apps.cli import main
 from traceferry.common.errors import FormatError
+from traceferry.files.source import Source
 from traceferry.importers import perfetto
 from traceferry.importers.perfetto.states import LOG, WAIT
 from traceferry.model import (
@@ -531,14 +532,19 @@ def test_what_is_no_trace() -> None:
 
 
 def test_damaged_traces(tmp_path: Path) -> None:
-    """Cut at many places, and with bytes changed: a valid trace, or an error that says where."""
+    """With bytes changed: a valid trace, or an error that says where. Cut: the report tells at which packet."""
     data = traceferry_trace(FIXTURES / OURS[0], tmp_path).read_bytes()
     path = tmp_path / "damaged.pftrace"
-    for at in range(1, len(data), len(data) // 12):
-        for damaged in (data[:at], data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]):
-            path.write_bytes(damaged)
-            with suppress(FormatError):
-                assert check(traceferry.load(path)) == []
+    for at in [*range(1, len(data), len(data) // 12), len(data) - 1]:
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        with suppress(FormatError):
+            assert check(traceferry.load(path)) == []
+        path.write_bytes(data[:at])
+        with suppress(FormatError):
+            trace = load_checked(path)
+            packets = perfetto.dump(Source("x", memoryview(data[:at])), 0)
+            cut = [int(line.split()[0], 16) for line in packets if " cut: " in line or "not a packet" in line]
+            assert [one.offset for one in trace.report if one.kind == "truncated"] == cut
 
 
 def test_dump_lists_packets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,15 @@
-"""Slices within each other: the kernels equal what a few lines of Python say."""
+"""Slices within each other, and packets: the kernels equal what a few lines of Python say."""
+
+from itertools import accumulate
 
 import numpy as np
 import pytest
+from builders.stacks import varint
+from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceferry.importers.perfetto._packets import whole_until
 from traceferry.importers.perfetto._slices import nested, placed
 
 FIRST, LAST = 5, 40
@@ -80,3 +85,26 @@ def test_columns_of_different_lengths() -> None:
         nested(column([1]), column([]))
     with pytest.raises(ValueError, match="different lengths"):
         placed(*(column([1]),) * 3, column([]), 0, FIRST, LAST)
+
+
+# ---------------------------------------------------------------- packets
+
+NUMBERS = st.integers(0, (1 << 64) - 1).map(varint)
+FIELDS = st.one_of(
+    st.binary(max_size=300).map(lambda packet: b"\x0a" + varint(len(packet)) + packet),
+    NUMBERS.map(lambda number: b"\x10" + number),
+    st.binary(min_size=8, max_size=8).map(lambda number: b"\x19" + number),
+    st.binary(min_size=4, max_size=4).map(lambda number: b"\x25" + number),
+)
+
+
+@examples(300)
+@given(st.lists(FIELDS), st.integers(0, 1000))
+def test_packets_are_whole_up_to_a_cut(fields: list[bytes], cut: int) -> None:
+    ends = [0, *accumulate(map(len, fields))]
+    assert whole_until(b"".join(fields)[:cut]) == max(end for end in ends if end <= cut)
+
+
+@pytest.mark.parametrize("rest", ["0b", "0c", "0e", "0f", "0aff", "0a" + "ff" * 11, "0a" + "ff" * 9 + "7f"])
+def test_what_is_no_packet_is_not_whole(rest: str) -> None:
+    assert whole_until(b"\x0a\x01a" + bytes.fromhex(rest) + b"ab") == 3

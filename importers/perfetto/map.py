@@ -10,8 +10,10 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
+from traceferry.importers.perfetto._packets import whole_until
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
+from traceferry.importers.perfetto.layout import is_perfetto_trace
 from traceferry.importers.perfetto.scheduling import cpus, own_stopped, read_scheduling, unknown_after
 from traceferry.importers.perfetto.slices import (
     CALL_TRACKS,
@@ -447,6 +449,10 @@ class _Mapping:
 
     def _note(self) -> None:
         report, where, tables = self.trace.report, self.source.name, self.tables
+        if is_perfetto_trace(self.source.data[:MOST_HEADER]):
+            whole = whole_until(self.source.data)
+            is_cut = whole < len(self.source.data)
+            report.note("truncated", is_cut, where=where, offset=whole, detail=f"{where}: the last packet")
         report.note("slices_cut", self.n_moved, where=where)
         if tables.missing:
             report.note("engine_too_old", len(tables.missing), where=where, detail=", ".join(tables.missing))
