@@ -89,6 +89,8 @@ def _note_losses(trace: Trace, activities: list[Activity]) -> None:
         "lines in other files than the function's": int(np.count_nonzero(elsewhere)),
     }
     trace.report.note("table_not_carried", len(trace.coverage), where="coverage", detail="coverage")
+    has_threads = any(process.threads or process.heap_snapshots for process in trace.processes)
+    trace.report.note("output_empty", int(not has_threads), where="gecko", detail="Gecko profile")
     for what, count in dropped.items():
         trace.report.note("columns_dropped", count, where=what, detail=what)
 

@@ -19,7 +19,8 @@ from test_foreign_content import weighted
 from test_perfetto_heap import START, Built, thread
 
 from traceferry.analysis.info.summary import summarize
-from traceferry.model import SAMPLES, Event, Table, ThreadData, Trace
+from traceferry.model import COUNTER_VALUES, SAMPLES, Event, Table, ThreadData, Trace
+from traceferry.model import Counter as CounterTrack
 
 JAVA = REPO / "fixtures" / "jit" / "java17" / "perf.data.zst"
 XRAY = REPO / "fixtures" / "xray" / "clang-19" / "fdr-c19-pie-pool.xray"
@@ -159,5 +160,20 @@ def test_each_event_is_a_type(tmp_path: Path) -> None:
 def test_a_recording_of_nothing(tmp_path: Path) -> None:
     built = Built()
     built.process()
-    assert read_profile(saved(built.trace, tmp_path / "x.pb.gz")) == ([], [])
+    assert read_profile(saved(built.trace, tmp_path / "x.pb.gz")) == ([("samples", "count")], [])
     assert saved(built.trace, tmp_path / "x.folded").read_text() == ""
+    assert {issue.kind for issue in load_checked(tmp_path / "x.pb.gz").report} == {"no_samples"}
+
+
+@pytest.mark.parametrize("name", ["x.folded", "x.pb.gz", "x.afdo.txt", "x.gecko.json"])
+def test_an_output_that_holds_nothing_is_told(name: str, tmp_path: Path) -> None:
+    """That the recording is good says nothing of what there is of it in the output."""
+    built = Built()
+    process = built.process()
+    values = Table(COUNTER_VALUES, {"ts": [START], "value": [1.0]})
+    process.counters.append(CounterTrack("size", "bytes", "", values))
+    saved(built.trace, tmp_path / "x.json")
+    assert [issue for issue in built.trace.report if issue.kind == "output_empty"] == []
+    saved(built.trace, tmp_path / name)
+    (issue,) = [issue for issue in built.trace.report if issue.kind == "output_empty"]
+    assert "-o X.json.gz" in issue.advice

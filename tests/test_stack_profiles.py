@@ -562,7 +562,8 @@ def test_a_profile_of_sizes_alone_is_counted_in_bytes(tmp_path: Path) -> None:
 
 
 EMPTY: dict[str, Any] = {
-    "pprof": stacks.Pprof().data(), "collapsed": "main;a 0\nmain;b 0\n",
+    "pprof": stacks.Pprof().data(), "pprof without types": stacks.Pprof(()).data((10, 5)),
+    "collapsed": "main;a 0\nmain;b 0\n",
     "cpuprofile": stacks.cpuprofile() | {"samples": [], "timeDeltas": [], "nodes": stacks.cpuprofile()["nodes"][:1]},
     "speedscope": stacks.speedscope() | {"profiles": [stacks.evented()["profiles"][0] | {"events": []}]},
 }  # fmt: skip

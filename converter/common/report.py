@@ -379,6 +379,9 @@ KINDS: dict[str, Kind] = {
         "Perfetto stores only the kind of a root", of_output=True),
     "root_unknown": Kind("info", "objects that no recorded root keeps alive are shown as roots of an unknown kind",
         "the recorder does not report every root", of_output=True),
+    "output_empty": Kind("info", "the output has nothing in it: its format has no place for what the recording has",
+        "-o X.json.gz, -o X.pftrace and -o X.html hold what is no call, sample or allocation: events, counters, heap "
+        "snapshots", of_output=True, is_told=True),
     "output_too_large": Kind("info", "the output is larger than the viewer can be expected to open",
         of_output=True, is_told=True),
     "profile_not_embedded": Kind("info", "the page does not hold the file for a viewer: it would be too large",

@@ -39,6 +39,10 @@ from traceferry.model import (
 # Bytes of code whose lines are looked up at once.
 AT_ONCE = 1 << 16
 HEAD = b"# sample profile of LLVM: clang -fprofile-sample-use=FILE\n"
+NOT_NATIVE = (
+    "a profile for compilers has lines of native functions: compile with -g, and give the program with --symbols; -o "
+    "X.pb.gz and -o X.json.gz hold all samples"
+)
 # Lines are numbers of 16 bits in such profiles.
 OFFSETS = 0xFFFF
 # The line, counted from the function's first, and the discriminator.
@@ -124,6 +128,10 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
         n_without = _add_library(functions, trace, lib, counts)
         trace.report.note("profile_without_lines", n_without, where=f"autofdo {lib}", detail=name)
     ranked = sorted(((one.total, name, one) for name, one in functions.items()), key=lambda row: (-row[0], row[1]))
+    trace.report.note(
+        "output_empty", int(not any(total for total, *_ in ranked)), where="autofdo", detail="sample profile of LLVM",
+        advice=NOT_NATIVE,
+    )  # fmt: skip
     # Readers skip comments; a file that is empty would look like one that was not written.
     out.write(HEAD)
     for total, name, profile in ranked:

@@ -32,5 +32,6 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     written = sorted(lines.items())
     for at in range(0, len(written), PIECE):
         out.write("".join(f"{path} {n}\n" for path, n in written[at : at + PIECE]).encode("utf-8", "replace"))
+    trace.report.note("output_empty", int(not written), where="folded", detail="collapsed stacks")
     for measure in amounts.measures[1:]:
         trace.report.note("columns_dropped", 1, where=measure.name, detail=measure.name)

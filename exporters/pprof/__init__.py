@@ -36,6 +36,9 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     for measure in amounts.measures:
         unit = texts.intern(_unit_of(trace, measure))
         out.write(_message(TYPES, _number(TYPE, named[measure]) + _number(UNIT, unit)))
+    if not amounts.measures:
+        # Who reads it knows a profile by its types.
+        out.write(_message(TYPES, _number(TYPE, texts.intern("samples")) + _number(UNIT, texts.intern("count"))))
     used = np.zeros(len(trace.funcs), bool)
     labels = [texts.intern(name) for name in ("process", "thread")]
     for thread in amounts.of_threads():
@@ -49,6 +52,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
             used[functions] = True
             locations = _packed(LOCATION_ID, (func + 1 for func in functions))
             out.write(_message(STACKS, locations + _packed(VALUE, values) + said))
+    trace.report.note("output_empty", int(not used.any()), where="pprof", detail="pprof")
     for func in np.flatnonzero(used).tolist():
         _write_function(trace, out, texts, func)
     if amounts.measures:

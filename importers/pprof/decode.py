@@ -16,6 +16,8 @@ from traceferry.importers.pprof.layout import checked_fields
 from traceferry.model import Array
 
 MOST_SAFE = 4096
+# What the samples of a profile without any count, if it does not tell.
+NO_SAMPLES = ("samples", "count")
 # So many samples are decoded at a time.
 PIECE = 1 << 16
 Places = tuple[Array, Array]
@@ -121,7 +123,8 @@ def read_profile(source: Source) -> Profile:
     own = dict(found[found[:, 1] == layout.VARINT][:, [0, 2]].tolist())
     profile = Profile(data, [], ("", ""), places(layout.SAMPLE), {}, {}, texts, [], own, stopped)
     text = profile.text
-    profile.types = [(text(name), text(unit)) for name, unit in rows(layout.SAMPLE_TYPE, 1, 2)]
+    types = [(text(name), text(unit)) for name, unit in rows(layout.SAMPLE_TYPE, 1, 2)]
+    profile.types = types or [NO_SAMPLES]
     profile.period_type = next(((text(name), text(unit)) for name, unit in rows(layout.PERIOD_TYPE, 1, 2)), ("", ""))
     comments, *_ = lists(data, np.array([0]), np.array([len(data)]), layout.COMMENT)
     profile.comments = [text(number) for number in comments.tolist()]

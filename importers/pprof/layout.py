@@ -47,8 +47,9 @@ def is_old(head: memoryview) -> bool:
 
 def is_profile(head: memoryview) -> bool:
     """Whether its fields, of which any may be first, are a profile's from the start on, and tell what samples count.
-    Perfetto's packets begin with the same byte, but in no packet is field 1 a number."""
-    begin, has_types = head[:SEEN], False
+    Perfetto's packets begin with the same byte, but in no packet is field 1 a number. One without samples tells how
+    long it is, and its first text is empty."""
+    begin, has_types, sizes = head[:SEEN], False, dict[int, int]()
     for number, kind, _, at, end in fields(begin, 0, len(begin))[0].tolist():
         is_packed = kind == BYTES and number == COMMENT
         if number not in NAMES or ((kind == BYTES) != (number in MESSAGES) and not is_packed):
@@ -58,7 +59,8 @@ def is_profile(head: memoryview) -> bool:
             if stopped >= 0 or not len(within) or np.any((within[:, 0] > 2) | (within[:, 1] != VARINT)):
                 return False
             has_types = True
-    return has_types
+        sizes.setdefault(number, end - at)
+    return has_types or (DURATION_NS in sizes and sizes.get(TEXT) == 0 and SAMPLE not in sizes)
 
 
 def checked_fields(source: Source) -> tuple[Array, int]:
@@ -68,7 +70,8 @@ def checked_fields(source: Source) -> tuple[Array, int]:
         is_jemalloc = bytes(source.data[: len(JEMALLOC)]) == JEMALLOC
         raise FormatError(SAID_JEMALLOC if is_jemalloc else SAID_OLD, 0, path=source.path)
     found, stopped = fields(source.data, 0, len(source.data))
-    if not np.any((found[:, 0] == SAMPLE_TYPE) & (found[:, 1] == BYTES)):
+    is_empty = stopped < 0 and is_profile(source.data)
+    if not is_empty and not np.any((found[:, 0] == SAMPLE_TYPE) & (found[:, 1] == BYTES)):
         at = stopped if stopped >= 0 else len(source.data)
         raise FormatError("this is no profile of pprof: it has no sample types", at, path=source.path)
     return found, stopped
