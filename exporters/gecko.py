@@ -37,8 +37,11 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
     json = JsonWriter(out)
     schemas, categories, pids = Schemas(is_gecko=True), Categories(trace), pids_of(trace)
     frames, stacks = Frames(trace, categories), ThreadStacks(trace)
+    n_weighed = 0
 
     def write_thread(process: Process, part: Part) -> None:
+        nonlocal n_weighed
+        n_weighed += _has_weights(trace, part)
         pid = pids.get(id(process), "0")
         _write_thread(json, trace, process, pid, part.thread, part.data, frames, stacks, schemas, categories)
 
@@ -53,7 +56,7 @@ def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> 
         json.member("meta", _meta(trace, activities, categories, schemas, product_of(written)))
         json.members({"libs": [], "pausedRanges": [], "processes": []})
         json.member("sources", _table(("id", "filename", "startLine", "startColumn", "sourceMapURL"), []))
-    _note_losses(trace, activities)
+    _note_losses(trace, n_weighed)
 
 
 def _meta(
@@ -74,10 +77,19 @@ def _meta(
     }
 
 
-def _note_losses(trace: Trace, activities: list[Activity]) -> None:
-    trace.report.note(
-        "weights_dropped", sum(a.calls > 0 or a.in_bytes or a.is_further for a in activities), where="gecko"
-    )
+def _has_weights(trace: Trace, part: Part) -> bool:
+    """Returns whether the shares of functions in a thread are others if each of its samples, or changes, counts one."""
+    if len(part.data.calls):
+        return True
+    weight = part.data.samples["weight"]
+    if part.thread.sample_unit:
+        return len(weight) > 0 and bool(np.any(weight != weight[0]))
+    return bool(firefox.sample_weights(trace, part.data))
+
+
+def _note_losses(trace: Trace, n_weighed: int) -> None:
+    """n_weighed: threads that have weights."""
+    trace.report.note("weights_dropped", n_weighed, where="gecko")
     frames = trace.frames
     elsewhere = (frames["source"] >= 0) & (frames["line"] > 0)
     dropped = {

@@ -231,6 +231,14 @@ def test_a_gecko_profile_and_its_wrapper(tmp_path: Path) -> None:
     assert totals(wrapped) == totals(trace)
 
 
+@pytest.mark.parametrize(("delays", "told"), [((0, 0), []), ((0, 4), [1]), ((2, 4), [2])])
+def test_event_delays_are_told_where_there_are_any(delays: tuple[int, int], told: list[int], tmp_path: Path) -> None:
+    given = made.gecko()
+    given["threads"][0]["samples"]["data"] = [[2, 1, delays[0]], [1, 2, delays[1]]]
+    report = loaded(given, tmp_path).report
+    assert [issue.count for issue in report if issue.kind == "members_not_read"] == told
+
+
 def test_processes_of_a_gecko_profile_are_on_one_clock(tmp_path: Path) -> None:
     given = made.gecko()
     inner = made.gecko()

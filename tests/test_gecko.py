@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from outputs import NAMES, saved, trace_named
-from support import calls_of, events_of, kinds
+from support import calls_of, events_of, kinds, load_checked
 from test_firefox import ns, states_by_time
+from test_foreign_content import weighted
 
+from traceferry.common.report import KINDS
 from traceferry.model import Trace
 
 Load = Callable[..., Trace]
@@ -102,6 +104,17 @@ def test_markers(both: Both, name: str) -> None:
 def test_what_it_cannot_carry_is_reported(both: Both) -> None:
     trace, _ = both("fdr-c19-pie-events.xray")
     assert {"weights_dropped", "columns_dropped"} <= kinds(trace.report)
+
+
+@pytest.mark.parametrize(("weights", "are_dropped"), [((7, 1), True), ((3, 3), True), ((1, 1), False)])
+def test_weights_of_samples_are_told(weights: tuple[int, int], are_dropped: bool, tmp_path: Path) -> None:
+    """Each sample counts one here, also one that stands for several."""
+    trace = weighted(*weights).trace
+    saved(trace, tmp_path / "x.gecko.json")
+    assert ("weights_dropped" in kinds(trace.report)) == are_dropped
+    assert KINDS["weights_dropped"].is_told
+    # The delays, without which the viewer refuses samples, are none.
+    assert "members_not_read" not in kinds(load_checked(tmp_path / "x.gecko.json").report)
 
 
 def test_the_processed_format_loses_nothing(load: Load, tmp_path: Path) -> None:

@@ -365,8 +365,10 @@ KINDS: dict[str, Kind] = {
         "the other outputs have them at their times", of_output=True),
     "callstack_cut": Kind("info", "stacks deeper than the viewer's limit lost frames in their middle",
         "the other outputs keep every depth", of_output=True),
-    "weights_dropped": Kind("info", "this output format has no sample weights: its call tree counts changes, not time",
-        "use the processed Firefox format for exact times; the stack chart is exact in both", of_output=True),
+    "weights_dropped": Kind("info",
+        "this output format has no weights: its call tree counts samples, and changes of calls, not what they weigh or "
+        "how long they last, so that shares differ",
+        "-o X.json.gz has the times and weights; the stack chart is exact in both", of_output=True, is_told=True),
     "columns_dropped": Kind("info", "this output format cannot carry everything in the recording", of_output=True),
     "table_not_carried": Kind("info", "this output format has no place for a table of the recording", of_output=True),
     "counters_dropped": Kind("info", "counters that never change are not in the output",

@@ -498,16 +498,16 @@ def _without_allocations(rows: markers.Rows) -> markers.Rows:
 
 
 def _n_values(members: Members, name: str) -> int:
-    """Returns how many values a member has, or a column of the samples."""
+    """Returns how many values a member has, or a column of the samples: 0, as of a delay, is none."""
     *table, name = name.split(".")
     held = members.get(table[0]) if table else members
     value = held.get(name) if isinstance(held, dict) else None
     if isinstance(value, dict):
         return int(value["length"]) if isinstance(value.get("length"), int) else 1
     if isinstance(value, list):
-        return sum(one is not None for one in value)
+        return sum(one is not None and one != 0 for one in value)
     if isinstance(value, np.ndarray):
-        return int(np.count_nonzero(value == value))  # not NaN
+        return int(np.count_nonzero((value == value) & (value != 0)))  # not NaN
     return int(value is not None)
 
 
