@@ -342,6 +342,32 @@ EXPORTERS = (
 DEFAULT_EXPORTER = "firefox"
 
 
+class Unwritten(NamedTuple):
+    """A format that people expect behind these suffixes, and which is not written. instead: what its viewers read."""
+
+    suffixes: tuple[str, ...]
+    title: str
+    instead: str
+
+
+# Suffixes without .gz; some of them end with those of formats that are written.
+UNWRITTEN = (
+    Unwritten((".speedscope.json",), "speedscope's format", "speedscope reads .folded and .pb.gz"),
+    Unwritten(
+        (".perfetto.json", ".trace.json", ".chrome.json", ".chrometrace.json", ".perfetto"), "Chrome's trace format",
+        "ui.perfetto.dev reads .pftrace",
+    ),
+    Unwritten(
+        (".cpuprofile", ".heapprofile", ".heapsnapshot"), "V8's format",
+        "profiler.firefox.com reads .json.gz, and .html opens in any browser",
+    ),
+    Unwritten((".collapsed",), "a file of this suffix", "collapsed stacks are .folded"),
+    Unwritten((".pprof", ".prof"), "a file of this suffix", "pprof reads .pb.gz"),
+    Unwritten((".svg",), "a picture", ".html opens in any browser, and flamegraph.pl makes a picture of .folded"),
+    Unwritten((".zst", ".xz", ".bz2"), "a file of this compression", "each format is also written with .gz"),
+)  # fmt: skip
+
+
 def importer_named(name: str) -> Importer:
     for importer in IMPORTERS:
         if importer.name == name:
@@ -368,6 +394,9 @@ def served_page() -> Exporter:
 def exporter_for(path: str) -> Exporter:
     """Returns the format that the suffix of an output's name stands for. Raises UsageError."""
     plain = path.removesuffix(".gz")
+    for other in UNWRITTEN:
+        if plain.endswith(other.suffixes):
+            raise UsageError(f"{path}: {other.title} is not written: {other.instead} (or use --to)")
     for exporter in EXPORTERS:
         if plain.endswith(exporter.suffixes):
             return exporter

@@ -402,6 +402,13 @@ FAILURES = {
     "too short": (["convert", "short.xray", "-o", "o.json"], "short.xray"),
     "unsupported version": (["convert", "v9.xray", "-o", "o.json", "--from", "xray"], "version 9"),
     "unknown suffix": (["convert", "app.xray", "-o", "o.txt"], "o.txt: no output format has this suffix"),
+    "speedscope": (
+        ["app.xray", "-o", "o.speedscope.json"],
+        "speedscope's format is not written: speedscope reads .folded",
+    ),
+    "Chrome's": (["app.xray", "-o", "o.trace.json.gz"], "format is not written: ui.perfetto.dev reads .pftrace"),
+    "V8's": (["app.xray", "-o", "o.cpuprofile"], "V8's format is not written: profiler.firefox.com reads .json.gz"),
+    "other compression": (["app.xray", "-o", "o.json.zst"], "not written: each format is also written with .gz"),
     "unknown output format": (["convert", "app.xray", "--to", "svg"], "unknown output format 'svg'"),
     "a mistyped command": (["convrt", "app.xray"], "convrt: neither a file nor a command; did you mean convert?"),
     "a mistyped option": (["convert", "app.xray", "--symbol", "app"], "unknown option; did you mean --symbols?"),
