@@ -27,6 +27,7 @@ from traceferry.apps.cli import main
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers import perfetto
+from traceferry.importers.perfetto.merged import merged_threads
 from traceferry.importers.perfetto.states import LOG, WAIT
 from traceferry.model import (
     COUNTER_VALUES,
@@ -437,6 +438,41 @@ def test_a_thread_whose_program_keeps_its_track_apart(n_of_system: int, tmp_path
     assert n_markers.pop("Timers") == 1
     assert list(n_markers.values()) == [1 if n_of_system == 1 else 2]
     compare(path)
+
+
+MAIN, ZERO = {"ph": "X", "pid": 7, "tid": 7}, {"ph": "X", "pid": 7, "tid": 0}
+
+
+@pytest.mark.parametrize(
+    ("events", "are_merged"),
+    [
+        ([ZERO, MAIN], True),
+        ([MAIN, ZERO | {"args": {"tid": 5, "at": {"pid": 1}}}], True),
+        ([ZERO | {"name": 'a "tid": 3 }{'}, MAIN], True),
+        ([MAIN | {"ph": "B"}, *[ZERO | {"ph": "M", "name": "thread_name"}] * 3], False),
+        ([ZERO, MAIN | {"ph": "M", "name": "thread_name"}], False),
+        ([ZERO, MAIN | {"pid": 8}], False),
+        ([ZERO | {"pid": 0}, MAIN], False),
+        ([ZERO, MAIN | {"tid": 70}], False),
+        ([{"ph": "X", "pid": 7, "args": {"tid": 0}}, MAIN], False),
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), None], ids=["short", "long", "indented"])
+def test_threads_that_the_engine_takes_for_one(
+    separators: tuple[str, str] | None, events: list[dict[str, Any]], are_merged: bool
+) -> None:
+    """It reads 0 as the number of the process."""
+    made = [{"name": "f", "ts": nth, "dur": 1} | event for nth, event in enumerate(events)]
+    text = json.dumps({"traceEvents": made}, separators=separators, indent=None if separators else 1)
+    assert merged_threads(memoryview(text.encode())) == [7] * are_merged
+
+
+def test_merged_threads_are_told(tmp_path: Path) -> None:
+    made = [{"name": "f", "ts": nth, "dur": 1} | event for nth, event in enumerate([ZERO, MAIN])]
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": made}))
+    trace = load_checked(tmp_path / "trace.json")
+    (issue,) = (issue for issue in trace.report if issue.severity == "loss")
+    assert (issue.kind, issue.detail) == ("threads_merged", "process 7")
 
 
 @pytest.mark.parametrize("profilers", [(9,), (9, 10)])

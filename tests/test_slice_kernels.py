@@ -1,5 +1,6 @@
-"""Slices within each other, and packets: the kernels equal what a few lines of Python say."""
+"""Slices within each other, packets, and members of JSON: the kernels equal what a few lines of Python say."""
 
+import re
 from itertools import accumulate
 
 import numpy as np
@@ -9,6 +10,7 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceferry.importers.perfetto._members import places_of_thread
 from traceferry.importers.perfetto._packets import whole_until
 from traceferry.importers.perfetto._slices import nested, placed
 
@@ -108,3 +110,18 @@ def test_packets_are_whole_up_to_a_cut(fields: list[bytes], cut: int) -> None:
 @pytest.mark.parametrize("rest", ["0b", "0c", "0e", "0f", "0aff", "0a" + "ff" * 11, "0a" + "ff" * 9 + "7f"])
 def test_what_is_no_packet_is_not_whole(rest: str) -> None:
     assert whole_until(b"\x0a\x01a" + bytes.fromhex(rest) + b"ab") == 3
+
+
+# ---------------------------------------------------------------- threads of JSON
+
+WORDS = st.sampled_from(
+    [b'"tid"', b"tid", b'"', b"t", b"i", b"d", b":", b" ", b"\n", b"0", b"1", b"10", b"{", b'"tid":']
+)
+
+
+@examples(300)
+@given(st.lists(WORDS, max_size=60).map(b"".join), st.sampled_from([0, 1, 10]), st.integers(0, 8))
+def test_members_that_number_a_thread(data: bytes, tid: int, n_most: int) -> None:
+    places = re.finditer(rb'(?="tid"[ \t\r\n]*:[ \t\r\n]*([0-9]{1,18}))', data)
+    expected = [one.start() for one in places if int(one[1]) == tid]
+    assert places_of_thread(data, tid, n_most).tolist() == expected[:n_most]

@@ -14,6 +14,7 @@ from traceferry.importers.perfetto._packets import whole_until
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
 from traceferry.importers.perfetto.layout import is_perfetto_trace
+from traceferry.importers.perfetto.merged import merged_threads
 from traceferry.importers.perfetto.scheduling import cpus, own_stopped, read_scheduling, unknown_after
 from traceferry.importers.perfetto.slices import (
     CALL_TRACKS,
@@ -71,6 +72,7 @@ V8_PROFILER = "v8:ProfEvntProc"
 # A recorder that knows threads but no process, since there is one; how its file begins tells the number.
 ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", re.compile(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
 MOST_NUMBER = (1 << 31) - 1
+JSON = "json"  # the type of Chrome's traces
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
 
@@ -453,6 +455,9 @@ class _Mapping:
             whole = whole_until(self.source.data)
             is_cut = whole < len(self.source.data)
             report.note("truncated", is_cut, where=where, offset=whole, detail=f"{where}: the last packet")
+        merged = merged_threads(self.source.data) if ("trace_type", JSON) in _values(tables) else []
+        for pid in merged:
+            report.note("threads_merged", where=f"{where} {pid}", detail=f"process {pid}")
         report.note("slices_cut", self.n_moved, where=where)
         if tables.missing:
             report.note("engine_too_old", len(tables.missing), where=where, detail=", ".join(tables.missing))
