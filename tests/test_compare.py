@@ -537,6 +537,44 @@ def test_a_slower_machine_is_not_a_slower_function() -> None:
         assert evaluate(parse("time > 5%"), found).status == "failed"
 
 
+@pytest.mark.parametrize(("n_new", "mean"), [(20, 3.0), (60, 3.0), (100, 1.0), (200, 0.5), (30, 40.0)])
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_functions_of_one_side_have_no_vote(n_new: int, mean: float, is_swapped: bool) -> None:
+    """Each was a function that has more than twice as many samples, so all others were faster. The largest of those
+    that both sides have takes 30 % longer, or does not."""
+    rng = np.random.default_rng(31)
+    usual = np.array([1000.0, 600, 500, 400, 400, 300, 300, 200, 200, 200, 150, 150])
+
+    def side(slower: float, n_more: int) -> list[Run]:
+        amounts = np.concatenate([usual * np.where(np.arange(12) == 0, slower, 1), np.full(n_more, mean)])
+        return [run_with({f"f{nth}": n for nth, n in enumerate(rng.poisson(amounts).tolist()) if n}) for _ in range(5)]
+
+    for factor in (1.0, 1.3):
+        sides = side(1.0, 0), side(factor, n_new)
+        found = compare(*(sides[::-1] if is_swapped else sides))
+        common = {name: row.verdict for name, row in rows(found, "self").items() if int(name[1:]) < 12}
+        assert {name for name, verdict in common.items() if verdict not in ("same", "unknown")} == (
+            {"f0"} if factor > 1 else set()
+        )
+        change = rows(found, "self")["f0"].change
+        assert change is not None
+        assert 1 + change == pytest.approx(1 / factor if is_swapped else factor, rel=0.1)
+
+
+@pytest.mark.parametrize("machine", [0.5, 1.0, 3.0])
+def test_functions_that_both_sides_have_by_chance_have_no_vote(machine: float) -> None:
+    """Of functions with one sample in every third run those that both sides have do not have more of them on a slower
+    machine: there are three hundred, beside ten with more."""
+    rng = np.random.default_rng(32)
+    usual = np.concatenate([np.full(10, 60.0), np.full(300, 0.3)])
+    sides = [[run_with({f"f{nth}": n for nth, n in enumerate(rng.poisson(usual * slow).tolist()) if n})
+              for _ in range(3)] for slow in (1.0, machine)]  # fmt: skip
+    level = compare(*sides).tables_named("self")[0].level
+    assert level is not None
+    assert level.n_votes < 20
+    assert level.ratio[1] < machine < level.ratio[2]
+
+
 def test_what_the_kernel_does_by_the_clock_has_no_vote() -> None:
     """f0 takes twice as long, and so twice as many ticks of the clock interrupt it."""
     rng = np.random.default_rng(24)

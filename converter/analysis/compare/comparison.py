@@ -110,7 +110,8 @@ class Row:
 class Compared:
     """A table: its rows by effect, those that changed first. whole: of base and new on average, at the level of the
     base, where the rows add up to it; level: of the new side, where functions tell it; is_level_open: whether they are
-    too few or too small for that, so that what has half of the whole, or more, is as recorded."""
+    too few or too small for that, so that what has half of the whole, or more, is as recorded; divided_by: the least
+    and the most by which rows of the new side were divided: each by what the other functions tell."""
 
     amounts: Amounts
     factors: Factors
@@ -118,6 +119,7 @@ class Compared:
     whole: tuple[float, float] | None = None
     level: Level | None = None
     is_level_open: bool = False
+    divided_by: tuple[float, float] = (1.0, 1.0)
 
     @property
     def name(self) -> str:
@@ -300,7 +302,11 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
         if level is not None:
             is_open = level.is_open(same.keys, same.values.sum(axis=1))
             of_run = factors.of_run * np.where(np.arange(len(sides.runs)) < n_base, 1.0, level.ratio[0])
-            compared = Compared(table, Factors(of_run, "typical"), level=level, is_level_open=is_open)
+            of_rows = level.divisors(table.keys)
+            divided_by = float(of_rows.min()), float(of_rows.max())
+            compared = Compared(
+                table, Factors(of_run, "typical"), level=level, is_level_open=is_open, divided_by=divided_by
+            )
             effects = at_level(effects, level, table.keys)
         found.append((compared, effects))
     return found

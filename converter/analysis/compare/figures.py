@@ -8,6 +8,8 @@ from traceferry.common.units import format_duration, format_size
 from traceferry.model.sums import limited
 
 MINUS = "-"
+# Rows that are divided by numbers this close are divided by one.
+ALIKE = 0.01
 HEADS = ("change", "interval of 95 %", "difference", "base", "new", "verdict")
 
 
@@ -91,12 +93,21 @@ def level(table: Compared, comparison: Comparison) -> str:
         return f"at the level of the whole: shares are compared; {before.format(ratio)}"
     ratio, low, high = table.level.ratio
     if table.is_level_open:
-        nearest = f"divided by {ratio:.4g}, the least that the other functions prove" if ratio != 1 else "as recorded"
         return (
-            f"{nearest}: the other functions are too few or too small to tell a "
+            f"{_divided(table)}: the other functions are too few or too small to tell a "
             "slower machine from a slower function (--normalise none takes the machine to be the same)"
         )
     return f"at the level of the typical function; {before.format(ratio)} ({low:.4g} to {high:.4g})"
+
+
+def _divided(table: Compared) -> str:
+    """Returns by what the new side's rows were divided, each by what is proven without it."""
+    least, most = table.divided_by
+    if least == most == 1:
+        return "as recorded"
+    if most - least <= ALIKE * least:
+        return f"divided by {least:.4g}, the least that the other functions prove"
+    return f"each divided by {least:.4g} to {most:.4g}, the least that the other functions prove"
 
 
 def tiers(comparison: Comparison) -> str:

@@ -6,6 +6,10 @@ time is outvoted by a dozen small functions that agree, and where these are too 
 possible. Before the votes the level is as likely where one function is as where another is; that, times the votes, is
 its distribution. Each function is compared to the level of the others, averaged over that distribution, so that it
 cannot explain away its own change.
+
+What only one side has tells nothing of the machine: it is code that came, went or got another name. So functions vote
+that both sides have, and often enough: of those with a few samples, the ones that both sides have by chance have about
+as many on each, whatever the level.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ CHANGED = 0.2
 # away it is so much less likely, before the votes: there most of the time would have to be of functions that changed
 # as the machine did, the other way round.
 NEAR, FAR, FAR_AWAY = np.log(2), np.log(4), 0.01
+# With fewer samples on both sides together a function has no vote. With so many, it is rarely missing on one of them.
+FEWEST_TO_VOTE = 10
 # More functions than these do not make the level more exact.
 MOST_VOTES = 1000
 # At so many places the distribution of the level is computed, besides those around the most exact votes.
@@ -67,6 +73,11 @@ class Level:
         levels = of_rows(self, [()])
         return tuple(float(np.exp(x[0])) for x in (levels.middle, levels.low, levels.high))  # type: ignore[return-value]
 
+    def divisors(self, keys: Sequence[Key]) -> Array:
+        """float64: by what the new side's amounts of each row are divided."""
+        found: Array = np.exp(of_rows(self, keys).middle)
+        return found
+
     def is_open(self, keys: Sequence[Key], amounts: Array) -> bool:
         """Whether the level is rough for half of the amounts, or more."""
         levels = of_rows(self, keys)
@@ -88,8 +99,9 @@ class RowLevels:
 
 
 def level_of(effects: Effects, keys: Sequence[Key], can_vote: Array) -> Level:
-    """can_vote: bool, which rows vote if they have a test."""
-    rows = np.flatnonzero(can_vote & np.isfinite(effects.error) & np.isfinite(effects.change))
+    """can_vote: bool, which rows vote if they have a test and both sides have them."""
+    is_known = np.isfinite(effects.error) & np.isfinite(effects.change)
+    rows = np.flatnonzero(can_vote & is_known & effects.distance.is_of_both(FEWEST_TO_VOTE))
     rows = rows[np.argsort(effects.error[rows], kind="stable")[:MOST_VOTES]]
     if not len(rows):
         return Level(np.zeros((1, len(PARTS))), np.ones(1), {})

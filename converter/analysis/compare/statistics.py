@@ -45,6 +45,11 @@ class CountsApart:
     scales: tuple[float, float]
     dispersion: Array
 
+    def is_of_both(self, fewest: float) -> Array:
+        """bool: which rows both sides have, and together at least so many samples."""
+        found: Array = (self.base > 0) & (self.new > 0) & (self.base + self.new >= fewest)
+        return found
+
     def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
         """float64 [rows, n], squared t values, if the new side has so many times as much of everything: the deviance
         between both sides, chi-squared with one degree of freedom where nothing changed. levels: the logarithms [rows
@@ -69,6 +74,10 @@ class LogsApart:
 
     change: Array
     error: Array
+
+    def is_of_both(self, _: float) -> Array:
+        """bool: as of counts. A change is finite where both sides have something."""
+        return np.isfinite(self.change)
 
     def squares(self, levels: Array, rows: Array | slice = ALL, corrected: bool = True) -> Array:
         """float64 [rows, n]: as those of counts."""
