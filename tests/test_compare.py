@@ -24,9 +24,11 @@ from streams import fdr
 import traceferry
 from traceferry.analysis.compare import figures, power, statistics
 from traceferry.analysis.compare.alignment import Function
+from traceferry.analysis.compare.as_json import as_json
 from traceferry.analysis.compare.comparison import Comparison, Options, Row, compare
 from traceferry.analysis.compare.factors import METHODS, Factors, Method, factors_of
 from traceferry.analysis.compare.gate import evaluate, parse
+from traceferry.analysis.compare.headline import verdict_of
 from traceferry.analysis.compare.level import Level, at_level, level_of
 from traceferry.analysis.compare.markdown import as_markdown
 from traceferry.analysis.compare.matching import Renames, matched
@@ -135,6 +137,72 @@ def test_samples_in_which_nothing_was_done_are_left_out(tmp_path: Path) -> None:
     assert found.notes == (
         "samples in which nothing was done are left out: 69.2 % of the base's and 52.6 % of the new side's",
     )
+
+
+def test_what_samples_of_both_sides_stand_for_is_the_whole(tmp_path: Path) -> None:
+    """Collapsed stacks do not say for how long a sample is, and last as long as is made up. Times and numbers were
+    compared as one."""
+    path = tmp_path / "a.folded"
+    path.write_text("main;parse 900\nmain;render 500\n")
+    plain = Run.of(str(path), traceferry.load(path), with_trees=False)
+    timed = run_with({"parse": 900, "render": 500})
+    assert {row.name: row.base for row in compare([plain] * 2, [plain] * 2).whole.rows} == {"samples": 1400}
+    for sides in (([plain] * 2, [timed] * 2), ([timed] * 2, [plain] * 2)):
+        found = compare(*sides)
+        assert found.whole.rows == ()
+        assert "samples of some runs say for what they stand, as a time, and those of others do not" in found.notes
+        assert verdict_of(found) == "same"
+
+
+def test_rows_of_a_whole_have_their_own_units() -> None:
+    found = compare([run_with({"f": 1500}, sample_ns=0)], [run_with({"f": 3000}, sample_ns=0)])
+    assert {row.name: figures.base_and_new(row, found.whole, found) for row in found.whole.rows} == {
+        "samples": ("1500", "3000"), "duration of the recording": ("1.5s", "3s"),
+    }  # fmt: skip
+    assert [(row["name"], row.get("unit")) for row in as_json(found)["whole"]["rows"]] == [
+        ("duration of the recording", None), ("samples", "samples"),
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="counts samples, not bytes"):
+        evaluate(parse("time('samples') > 5MB"), found)
+
+
+def test_samples_that_were_lost_are_told_of() -> None:
+    base, lossy = [run_with({"f": 900})] * 3, [replace(run_with({"f": 900}), lost=100)] * 2
+    assert compare(base, [*lossy, *base]).notes == (
+        "samples were lost in 2 of 5 runs of the new side, up to 10 % of theirs: the amounts are without them",
+    )
+    assert (
+        compare(lossy[:1], lossy)
+        .notes[0]
+        .startswith(
+            "samples were lost in 1 of 1 runs of the base, 10 % of theirs, and in 2 of 2 runs of the new side, up"
+        )
+    )
+
+
+def test_what_one_side_has_no_names_of_is_neither_new_nor_gone() -> None:
+    """f0 to f9 are addresses on the new side, but f5, which both have; `helper` is new."""
+    rng = np.random.default_rng(33)
+
+    def side(is_named: bool, more: Mapping[str, int]) -> list[Run]:
+        names = [f"f{n}" if is_named or n == 5 else f"app function at 0x{n}f0" for n in range(10)]
+        return [run_with({name: int(rng.poisson(900)) for name in names} | more) for _ in range(5)]
+
+    found = compare(side(True, {}), side(False, {}))
+    assert changed(found) == set()
+    assert figures.verdict(rows(found, "self")["f0"], (5, 5)) == "unknown: the other side may have it without a name"
+    assert found.notes == (
+        "names are missing for 0 % of the base and 90 % of the new side: what has none matches no function with a "
+        "name; --new-symbols FILE gives the program or its symbols",
+    )
+    outcome = evaluate(parse("self > 5%"), found)
+    assert outcome.status == "undecided"
+    assert "app function at 0x1f0: unknown: the other side may have it without a name" in outcome.lines
+    assert changed(compare(side(True, {}), side(True, {"app function at 0xff0": 500}))) == {
+        (table, "app function at 0xff0", "new") for table in ("self", "total")
+    }
+    assert ("self", "helper", "new") in changed(compare(side(False, {}), side(False, {"helper": 500})))
+    assert "--base-symbols FILE" in compare(side(False, {}), side(True, {})).notes[0]
 
 
 def heap(n_orders: int = 3, pause_ns: int = 1000, n_lines: int = 1) -> Any:

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.as_json import as_json
 from traceferry.analysis.compare.comparison import Comparison, Options, Row, compare
-from traceferry.analysis.compare.events import ALL, MOST_EVENTS
+from traceferry.analysis.compare.events import ALL, MOST_EVENTS, unlike
 from traceferry.analysis.compare.gate import evaluate, parse
 from traceferry.analysis.compare.markdown import as_markdown
 from traceferry.analysis.compare.runs import Run
@@ -234,6 +235,71 @@ def test_other_main_events_are_said() -> None:
     assert "cpu-clock: recorded by the base only, and not compared" in found.notes
     # What is the main event of one side only is compared by its weights.
     assert rows(found, "cycles")
+
+
+NAMES_OF_ONE_EVENT = {
+    ("cpu-clock:pppH", "cpu-clock"): True, ("cycles:P", "cycles"): True, ("cycles:pppu", "cycles:u"): True,
+    ("cycles:u", "cycles:k"): False, ("cycles:u", "cycles"): False, ("cycles", "instructions"): False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", NAMES_OF_ONE_EVENT)
+def test_an_event_is_the_same_however_exact_its_addresses_are(names: tuple[str, str]) -> None:
+    base, new = ([run_with({CLOCK._replace(name=name): [[10**6] * 9]})] for name in names)
+    assert (not list(unlike(compare(base, new).sides))) == NAMES_OF_ONE_EVENT[names]
+
+
+def faults(rng: np.random.Generator, period: int, interval_ns: int = 0, f0: float = 1.0) -> Run:
+    """1,200 page faults of each function, of which each that many is a sample, or as many as come in that time."""
+    event = FAULTS._replace(period=0 if interval_ns else period, interval_ns=interval_ns)
+    return run_with({event: of_period(counts(rng, 1200 / period, {0: f0}), period)})
+
+
+def test_another_period_of_the_only_event_is_no_change_and_is_said() -> None:
+    """Samples were taken for time: with 20 as the period there was 95 % less."""
+    rng = np.random.default_rng(21)
+    base, new = [faults(rng, 1) for _ in range(4)], [faults(rng, 20) for _ in range(4)]
+    found = compare(base, new)
+    assert changed(found) == set()
+    assert rows(found, "time")["page-faults"].verdict in ("same", "unknown")
+    assert rows(found, "time")["page-faults"].new == pytest.approx(12 * 1200, rel=0.1)
+    assert found.notes == (
+        "page-faults: a sample is of 1 in the base and of 20 on the new side; weights are compared, of which one side "
+        "has fewer samples",
+    )
+    assert evaluate(parse("time < -5%"), found).status != "failed"
+    shown, _ = figures.base_and_new(rows(found, "self")["f1"], found.tables_named("self")[0], found)
+    assert int(shown) == pytest.approx(1200, rel=0.1)
+    more = compare(base, [faults(rng, 20, f0=3) for _ in range(4)])
+    assert {name for metric, name, _ in changed(more) if metric == "self"} == {"f0"}
+
+
+def test_functions_are_not_tested_where_the_recorder_chose_other_numbers() -> None:
+    rng = np.random.default_rng(22)
+    base, new = [faults(rng, 1) for _ in range(4)], [faults(rng, 20, 250_000, f0=30) for _ in range(4)]
+    found = compare(base, new)
+    assert changed(found) == set()
+    assert {row.p for row in rows(found, "self").values()} == {None}
+    assert found.notes[0].startswith("page-faults: a sample is of 1 in the base and of as many as come in 250us on the")
+    assert found.notes[1].endswith("functions are not tested")
+    assert changed(compare([faults(rng, 1, 250_000) for _ in range(4)], [faults(rng, 1, 250_000, f0=3) for _ in new]))
+
+
+def test_times_of_samples_at_another_frequency_are_known_as_exactly_as_samples_are() -> None:
+    """Runs of a side agree to the millisecond. What is missed between two samples is not in how much they vary."""
+
+    def side(n: int, interval_ns: int) -> list[Run]:
+        event = CLOCK._replace(interval_ns=interval_ns)
+        return [run_with({event: of_period(np.array([n, n, n + nth % 2]), interval_ns)}) for nth in range(4)]
+
+    found = compare(side(333, 10**6), side(16, 2 * 10**7))
+    row = rows(found, "time")["time of samples"]
+    assert row.verdict == "unknown"
+    assert row.low is not None
+    assert row.low < -0.1
+    assert found.notes[0].startswith("cpu-clock: a sample is of 1ms in the base and of 20ms on the new side; times")
+    alike = rows(compare(side(333, 10**6), side(320, 10**6)), "time")["time of samples"]
+    assert alike.verdict == "faster"
 
 
 def test_many_tracepoints_are_compared_as_a_whole_but_those_that_gates_name() -> None:

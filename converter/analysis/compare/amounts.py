@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from traceferry.analysis.compare.alignment import Function
 from traceferry.analysis.compare.matching import Renames, matched
-from traceferry.analysis.compare.runs import Run
+from traceferry.analysis.compare.runs import Run, counts_work
 from traceferry.analysis.totals.details import middle_of
 from traceferry.analysis.totals.rows import Rows
 from traceferry.heap.classes import UNKNOWN_CLASS
@@ -32,7 +33,8 @@ class Amounts:
     file, line, kind) of functions, else (name,); values: float64 [rows, runs], the base's runs first; counts: as these,
     how many things each of them is of, as the calls that took a time; part_of: the name of the table to whose wholes
     this one's rows add up, "" is its own; per_sample: float64 [runs], of weights, what a sample weighs; is_time:
-    whether a slower machine has more of it, so that it is brought to the level of its functions."""
+    whether a slower machine has more of it, so that it is brought to the level of its functions; other_units: of rows
+    that are not of the table's unit."""
 
     name: str
     title: str
@@ -45,6 +47,11 @@ class Amounts:
     part_of: str = ""
     per_sample: Array | None = None
     is_time: bool = False
+    other_units: Mapping[Key, Unit] = field(default_factory=dict)
+
+    def unit_of(self, key: Key) -> Unit:
+        """Returns the unit of a row."""
+        return self.other_units.get(key, self.unit)
 
     @property
     def is_sampled(self) -> bool:
@@ -54,6 +61,20 @@ class Amounts:
     def rates(self) -> Array:
         """float64 [runs]: how many times as many samples as in a usual run are of the same weight."""
         return np.ones(self.values.shape[1]) if self.per_sample is None else self.per_sample.mean() / self.per_sample
+
+
+class Measure(NamedTuple):
+    """What samples are counts of. name: what all samples of a run are called together; per_sample: float64 [runs], how
+    much of it one stands for."""
+
+    name: str
+    unit: Unit
+    per_sample: Array
+
+
+# How long recordings lasted, beside what was done in them: of the recorder's machine as much as of the program.
+DURATION = "duration of the recording"
+TIME_OF_CALLS = "time of calls"
 
 
 class Metric(NamedTuple):
@@ -132,21 +153,43 @@ class Sides:
         """Returns what each run has in all."""
         runs = self.runs
         sums = [run.totals.functions.amounts.reshape(-1, 5).sum(axis=0).tolist() for run in runs]
-        sampled = np.array([of_run[3] * (run.sample_ns or 1) for of_run, run in zip(sums, runs, strict=True)])
+        measure = self.measure or Measure("samples", "samples", np.zeros(len(runs)))
+        sampled = np.array([of_run[3] for of_run in sums]) * measure.per_sample
         called = np.array([of_run[2] for of_run in sums], np.float64)
-        lasted = np.array([run.duration_ns for run in runs], np.float64)
-        rows = {"time of samples": sampled, "time of calls": called, "duration of the recording": lasted}
+        is_timed = all(run.is_timed for run in runs)
+        lasted = np.array([run.duration_ns * is_timed for run in runs], np.float64)
+        rows = {measure.name: sampled, TIME_OF_CALLS: called, DURATION: lasted}
         if self.measured_unit:
             # Their times are made.
             rows = {MEASURED[self.measured_unit]: sampled}
         kept = {name: values for name, values in rows.items() if values.any()}
-        is_timed = all(run.sample_ns for run in runs) or not sampled.any()
-        unit: Unit = self.measured_unit or ("ns" if is_timed else "samples")
+        of_samples: Unit = self.measured_unit or measure.unit
+        unit: Unit = of_samples if len(kept) == 1 and sampled.any() else "ns"
+        other_units = {(measure.name,): of_samples} if unit != of_samples else {}
         values = np.array(list(kept.values())).reshape(len(kept), len(runs))
         return Amounts(
             "time", "whole", unit, "measured",
-            tuple((name,) for name in kept), values, np.sign(values),
+            tuple((name,) for name in kept), values, np.sign(values), other_units=other_units,
         )  # fmt: skip
+
+    @cached_property
+    def measure(self) -> Measure | None:
+        """What samples of the main event are counts of, in all runs; None where that is not the same: as where those of
+        some runs stand for time, and those of others do not say for what."""
+        runs = self.runs
+        n = np.array([run.n_samples for run in runs])
+        weight = np.array([run.sample_weight for run in runs], np.float64)
+        time = np.array([run.sample_ns for run in runs], np.float64)
+        events = {run.sampling.key for run in runs if run.sampling is not None}
+        cases: list[tuple[Array, str, Unit]] = [
+            (time, "time of samples", "ns"), (weight / np.maximum(n, 1), "", "count")
+        ]  # fmt: skip
+        for known, name, unit in cases:
+            # A run without samples is as others are.
+            found = np.where(n > 0, known, known[n > 0].mean() if n.any() else known)
+            if (found > 0).all() and (name or len(events) == 1):
+                return Measure(name or min(events)[0], unit, found)
+        return None if time.any() or weight.any() else Measure("samples", "samples", np.ones(len(runs)))
 
     @property
     def measured_unit(self) -> Literal["", "bytes", "ns"]:
@@ -154,16 +197,24 @@ class Sides:
         units = {run.sampling.sample_unit if run.sampling is not None else "" for run in self.runs}
         return "bytes" if units == {"bytes"} else "ns" if units == {"ns"} else ""
 
+    @property
+    def are_even(self) -> bool:
+        """Whether samples stand for as much in one function as in another, or for as little too much on both sides: of
+        work, as page faults, recorders that were asked for a frequency choose other numbers while a program runs."""
+        of_work = {run.sampling[2:5:2] for run in self.runs if run.sampling is not None and counts_work(run.sampling)}
+        return len(of_work) < 2 or all(period for _, period in of_work)
+
     def function_of(self, nth: int, function: Function) -> Function:
         """Returns what a function of the run of that number is called here."""
         return self._called[nth].get(function, function)
 
     def sample_rates(self, unit: Unit) -> Array:
-        """float64: how many times as much of the unit as a usual run each run has for the same time: 1 but of samples
-        that say how much time they stand for."""
-        sample_ns = np.array([run.sample_ns for run in self.runs])
-        is_known = unit == "samples" and np.all(sample_ns > 0)
-        return sample_ns.mean() / sample_ns if is_known else np.ones(len(sample_ns))
+        """float64: how many times as much of the unit as a usual run each run has for the same work: 1 but of samples
+        that say what they stand for."""
+        if unit != "samples" or self.measure is None:
+            return np.ones(len(self.runs))
+        found: Array = self.measure.per_sample.mean() / self.measure.per_sample
+        return found
 
     def in_kernel(self) -> frozenset[Function]:
         """The kernel's functions, as they are called here."""

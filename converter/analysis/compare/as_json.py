@@ -15,7 +15,7 @@ Json = dict[str, Any]
 # What is said of a row, and how Row calls it where that differs.
 ROW_NAMES = (
     "verdict", "base", "new", "change", "low", "high", "p", "q", "exact", "within", "runs_needed", "level_open",
-    "amounts",
+    "may_be_unnamed", "amounts",
 )  # fmt: skip
 ROW = {"exact": "is_exact", "runs_needed": "runs", "level_open": "is_level_open"}
 
@@ -63,7 +63,7 @@ def _table(table: Compared) -> Json:
         "normalised": table.factors.method,
         "factors": table.factors.of_run.tolist(),
         "level": _level(table),
-        "rows": [_row(row) for row in table.rows],
+        "rows": [_row(row) | _other_unit(row, table) for row in table.rows],
     }
 
 
@@ -81,6 +81,12 @@ def _level(table: Compared) -> Json | None:
 
 def _row(row: Row) -> Json:
     return _key(row.key) | {name: getattr(row, ROW.get(name, name)) for name in ROW_NAMES}
+
+
+def _other_unit(row: Row, table: Compared) -> Json:
+    """Returns the unit of a row that is not of the table's."""
+    unit = table.amounts.unit_of(row.key)
+    return {} if unit == table.amounts.unit else {"unit": unit}
 
 
 def _key(key: tuple[Any, ...]) -> Json:

@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from traceferry.analysis.compare import chance, power, statistics
-from traceferry.analysis.compare.amounts import Amounts, LastTier, Sides, Unit
+from traceferry.analysis.compare.amounts import DURATION, Amounts, LastTier, Sides, Unit
 from traceferry.analysis.compare.events import WHOLES, Events
 from traceferry.analysis.compare.factors import Factors, Method, factors_of, lengths_of
 from traceferry.analysis.compare.level import Level, at_level, level_of
 from traceferry.analysis.compare.matching import Renames
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.statistics import reach_of, sides_of
+from traceferry.analysis.compare.unnamed import may_be_unnamed
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 from traceferry.model import Array
@@ -31,6 +32,8 @@ DISTURBED_SPREADS = 5.0
 FEWEST_TO_JUDGE_A_RUN = 4
 # In a deterministic program nearly all exact amounts are the same in every run.
 DETERMINISTIC = 0.9
+# Of rates of sampling that are closer the samples of both sides miss as much.
+ALIKE_RATES = 0.1
 # Equal shares of wholes of different size differ by so much of themselves at most.
 ROUNDING = 1e-12
 # Ratios are numbers of this, where a measured amount is a number of its unit.
@@ -58,7 +61,8 @@ class Row:
     where all runs of each side agree or nothing is known; p, q: None without a test, q corrected for their number;
     within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do; is_level_open: of
     "unknown", that the other functions are too few or too small to tell a slower machine from a slower function; reach:
-    of ratios, the interval of 95 % of the new side's own, None where nothing is known."""
+    of ratios, the interval of 95 % of the new side's own, None where nothing is known; may_be_unnamed: of "unknown",
+    that one side has it alone, and the other as much that has no names."""
 
     key: Key
     base: float
@@ -75,6 +79,7 @@ class Row:
     is_exact: bool = False
     is_level_open: bool = False
     reach: tuple[float, float] | None = None
+    may_be_unnamed: bool = False
 
     @property
     def name(self) -> str:
@@ -185,8 +190,13 @@ class Comparison:
     @property
     def sample_ns(self) -> float:
         """The time that a sample stands for on average, in ns; 0 where it is not known of all runs."""
-        known = [run.sample_ns for run in self.sides.runs]
-        return sum(known) / len(known) if all(known) else 0.0
+        measure = self.sides.measure
+        return float(measure.per_sample.mean()) if measure is not None and measure.unit == "ns" else 0.0
+
+    @property
+    def main_rows(self) -> list[Row]:
+        """The rows of the whole that are of what was done: all but the duration, unless nothing else is known."""
+        return [row for row in self.whole.rows if row.name != DURATION] or list(self.whole.rows)
 
     def share_of(self, table: Compared, row: Row) -> float | None:
         """Returns a row's part of the whole time or samples, in the side that has more of it; None where rows are not
@@ -253,8 +263,18 @@ def _whole(sides: Sides, options: Options) -> Compared:
     """Tested one by one, at the level of the recordings: a change of everything is a change here and nowhere else."""
     table, n_base = sides.whole(), len(sides.base)
     factors = Factors(np.ones(len(sides.runs)), "none")
-    effects = statistics.of_amounts(table.values, n_base, factors)
+    effects = statistics.of_amounts(table.values, n_base, factors, drawn=_drawn(table, sides))
     return _tested([(Compared(table, factors), effects)], n_base, options)[0]
+
+
+def _drawn(table: Amounts, sides: Sides) -> Array | None:
+    """Returns of how many samples each amount of the whole is. Where a sample is as much in all runs, what is missed
+    between two of them is alike, and runs tell how much they vary."""
+    rates = sides.sample_rates("samples")
+    if sides.measure is None or np.ptp(np.log(rates)) <= ALIKE_RATES:
+        return None
+    n_samples = np.array([run.n_samples for run in sides.runs], np.float64)
+    return np.array([n_samples * (key == (sides.measure.name,)) for key in table.keys])
 
 
 def _tested(measured: Sequence[_Measured], n_base: int, options: Options) -> tuple[Compared, ...]:
@@ -308,6 +328,8 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
                 table, Factors(of_run, "typical"), level=level, is_level_open=is_open, divided_by=divided_by
             )
             effects = at_level(effects, level, table.keys)
+        if table.model == "samples" and not sides.are_even:
+            effects = effects.untested()
         found.append((compared, effects))
     return found
 
@@ -461,9 +483,12 @@ def _compared(
     q = family.rates(tests.p)
     for_hiding = np.flatnonzero((q <= options.alpha) & (tests.hidden > 0))
     q[for_hiding] = np.maximum(q[for_hiding], chance.rates(tests.hidden[for_hiding]))
+    hidden = may_be_unnamed(table.keys, effect.base, effect.new)
+    q, needed = np.where(hidden, np.nan, q), np.where(hidden, np.nan, needed)
     rows = [
         _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
     ]
+    rows = [replace(row, may_be_unnamed=True) if of else row for row, of in zip(rows, hidden.tolist(), strict=True)]
     rows.sort(key=lambda row: (not row.is_changed, not row.differs, -abs(row.difference), str(row.key)))
     whole = (float(effect.base.sum()), float(effect.new.sum())) if table.is_shared else None
     return replace(compared, rows=tuple(rows), whole=whole)
@@ -491,7 +516,7 @@ def _row(
     if is_exact and base == new:
         verdict, within, p, rate = "same", 0.0, None, None
     elif rate is not None and rate <= options.alpha:
-        verdict = _plain(base, new, table.unit)
+        verdict = _plain(base, new, table.unit_of(table.keys[nth]))
     elif has_several and low is not None and high is not None and max(-low, high) <= options.margin:
         verdict, within = "same", max(-low, high)
     elif has_several and effect.is_level_open[nth]:

@@ -5,7 +5,6 @@ An event is compared where all runs of both sides recorded it. What was not, or 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,16 +12,21 @@ from functools import cached_property
 import numpy as np
 
 from traceferry.analysis.compare.amounts import Amounts, Key, Model, Sides, Unit
-from traceferry.analysis.compare.runs import Recorded, Run
+from traceferry.analysis.compare.runs import OF_WORK, Recorded, Run, is_time
 from traceferry.analysis.totals.ratios import Ratio, ratios_of
+from traceferry.common.units import format_duration
 from traceferry.model import Array, Event
 
 # Of more events than these, tracepoints with few samples have no tables.
 MOST_EVENTS = 24
 # So many names are told in a note.
 MOST_NAMES = 8
-# As cycles:u, cpu_core/cycles/, ref-cycles, and not stalled-cycles-frontend.
-CYCLES = re.compile(r"(^|[/-])cycles([:/]|$)")
+# What perf takes behind a colon, and what of it does not change what is counted.
+MODIFIERS, EXACTNESS = frozenset("ukhGHpPSDWeI"), frozenset("HpPSDWe")
+# Times between samples that are measured differ by less.
+MEASURED = 0.1
+# Names that are missing for so much more of one side are told of.
+MISSING = 0.05
 # The row of a table of ratios that is of all functions together.
 ALL = ("(all functions)", "", 0, "")
 # The name of the tables of what runs have of each event.
@@ -55,7 +59,10 @@ class Events:
         further.sort(key=lambda key: (key[0] not in wanted, *rank[key]))
         n_tables = max(MOST_EVENTS, sum(key[0] in wanted for key in further))
         notes = [*unlike(sides), *_notes_of_idle(sides), *_notes_of_one_side(by_run, n_base, common)]
-        notes += _notes_of_periods(by_run, n_base, common)
+        notes += _notes_of_periods([_counted(run, of) for run, of in zip(runs, by_run, strict=True)], n_base)
+        if not sides.are_even:
+            notes.append("of how many events a sample is varies where the recorder chose it: functions are not tested")
+        notes += [*_notes_of_losses(sides), *_notes_of_names(sides)]
         if len(further) > n_tables:
             notes.append(
                 f"{len(further) - n_tables} of {len(further)} events are compared as a whole, not by function: those "
@@ -114,7 +121,7 @@ class Events:
                 of_name, title, _unit(key), model, tuple(keys[i] for i in used.tolist()), cells[used, :, 0],
                 cells[used, :, 1], is_shared=not part_of, part_of=part_of,
                 per_sample=per_sample if model == "weights" else None,
-                is_time=model == "weights" and _is_time(key),
+                is_time=model == "weights" and is_time(*key[:2]),
             )  # fmt: skip
 
     def _columns(self, event: EventKey, which: Sequence[int]) -> tuple[list[Key], Array]:
@@ -187,11 +194,6 @@ def _unit(key: EventKey) -> Unit:
     return "ns" if key[1] == "ns" else "bytes" if key[1] == "bytes" else "count"
 
 
-def _is_time(key: EventKey) -> bool:
-    """A slower machine takes more time, and more cycles where it waits for memory; it does no more work."""
-    return key[1] in ("ns", "cycles") or CYCLES.search(key[0]) is not None
-
-
 def _model(events: Sequence[Event]) -> Model:
     """An event of which each is recorded is counted, time off the CPU is measured, others are sampled."""
     if all(event.kind == "off-cpu" for event in events):
@@ -208,10 +210,23 @@ def unlike(sides: Sides) -> Iterator[str]:
     if all(formats) and not formats[0] & formats[1]:
         yield f"the base is of the format {_names(formats[0])}, the new side of {_names(formats[1])}"
     events = [
-        _names({run.sampling.name for run in side if run.sampling is not None}) for side in (sides.base, sides.new)
+        _names({_without_precision(run.sampling) for run in side if run.sampling is not None})
+        for side in (sides.base, sides.new)
     ]
     if all(events) and events[0] != events[1]:
         yield f"samples are of {events[0]} in the base and of {events[1]} on the new side: they do not count the same"
+    elif sides.measure is None:
+        yield "samples of some runs say for what they stand, as a time, and those of others do not"
+
+
+def _without_precision(event: Event) -> str:
+    """Returns what an event counts: perf adds how exact the address is, and that guests are not counted, to the name of
+    the event that it records by default, as in cycles:P and cpu-clock:pppH."""
+    name, colon, modifiers = event.name.rpartition(":")
+    if not colon or event.kind == "tracepoint" or not set(modifiers) <= MODIFIERS:
+        return event.name
+    kept = "".join(sorted(set(modifiers) - EXACTNESS))
+    return f"{name}:{kept}" if kept else name
 
 
 def _notes_of_idle(sides: Sides) -> Iterator[str]:
@@ -235,23 +250,71 @@ def _notes_of_one_side(
             yield f"{_names({name for name, _, _ in keys})}: {words}"
 
 
-def _notes_of_periods(
-    by_run: Sequence[Mapping[EventKey, Recorded]], n_base: int, common: Collection[EventKey]
-) -> Iterator[str]:
-    scaled = {key[0] for key in common if any(of[key].event.is_scaled for of in by_run)}
+def _counted(run: Run, recorded: Mapping[EventKey, Recorded]) -> dict[EventKey, Event]:
+    """Returns the events of a run by what they count, also the one of which all samples are."""
+    main = [] if run.sampling is None else [run.sampling]
+    return {
+        (_without_precision(event), event.unit, event.kind): event
+        for event in (*main, *(each.event for each in recorded.values()))
+    }
+
+
+def _notes_of_periods(by_run: Sequence[Mapping[EventKey, Event]], n_base: int) -> Iterator[str]:
+    common = [key for key in by_run[0] if all(key in of for of in by_run)]
+    scaled = {key[0] for key in common if any(of[key].is_scaled for of in by_run)}
     if scaled:
         yield f"{_names(scaled)}: counted for a part of the time, and scaled"
     for key in common:
-        base, new = ({_period(of[key].event) for of in side} for side in (by_run[:n_base], by_run[n_base:]))
-        if base != new:
+        events = [[of[key] for of in side] for side in (by_run[:n_base], by_run[n_base:])]
+        base, new = ({_period(event) for event in side} for side in events)
+        if base != new and _is_other_rate(*events):
+            what = "weights" if key[2] in OF_WORK and not is_time(*key[:2]) else "times"
             yield (
-                f"{key[0]}: a sample is of {_names(base)} in the base and of {_names(new)} on the new side; weights "
-                "are compared, of which one side has fewer samples"
+                f"{key[0]}: a sample is of {_names(base)} in the base and of {_names(new)} on the new side; "
+                f"{what} are compared, of which one side has fewer samples"
             )
 
 
 def _period(event: Event) -> str:
-    return str(event.period) if event.period else "a number that the recorder chose"
+    """Returns what passes from one sample to the next."""
+    if event.unit == "ns" or (event.unit == "samples" and event.interval_ns):
+        return format_duration(event.interval_ns or event.period)
+    if event.period:
+        return str(event.period)
+    if event.interval_ns:
+        return f"as many as come in {format_duration(event.interval_ns)}"
+    return "a number that the recorder chose"
+
+
+def _is_other_rate(base: Sequence[Event], new: Sequence[Event]) -> bool:
+    """Whether it was asked for other periods, or for other times between samples: measured ones vary."""
+    if any(event.period for event in (*base, *new)):
+        return True
+    sides = [[event.interval_ns for event in side] for side in (base, new)]
+    return max(sides[0]) * (1 + MEASURED) < min(sides[1]) or max(sides[1]) * (1 + MEASURED) < min(sides[0])
+
+
+def _notes_of_losses(sides: Sides) -> Iterator[str]:
+    """Yields what is missing in the amounts, as samples that the recorder was too slow for."""
+    said = []
+    for name, runs in (("base", sides.base), ("new side", sides.new)):
+        parts = [run.lost / max(run.lost + run.n_samples, 1) for run in runs if run.lost]
+        if parts:
+            most = f"up to {100 * max(parts):.2g} %" if len(parts) > 1 else f"{100 * max(parts):.2g} %"
+            said.append(f"{len(parts)} of {len(runs)} runs of the {name}, {most} of theirs")
+    if said:
+        yield f"samples were lost in {', and in '.join(said)}: the amounts are without them"
+
+
+def _notes_of_names(sides: Sides) -> Iterator[str]:
+    shares = [sum(run.nameless for run in side) / len(side) for side in (sides.base, sides.new)]
+    if abs(shares[0] - shares[1]) >= MISSING:
+        option = "--base-symbols" if shares[0] > shares[1] else "--new-symbols"
+        base, new = (f"{100 * share:.0f} %" for share in shares)
+        yield (
+            f"names are missing for {base} of the base and {new} of the new side: what has none matches no function "
+            f"with a name; {option} FILE gives the program or its symbols"
+        )
 
 
 def _names(names: Collection[str]) -> str:

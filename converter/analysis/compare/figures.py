@@ -48,6 +48,8 @@ def verdict(row: Row, n_runs: tuple[int, int]) -> str:
         return row.verdict
     if row.is_level_open:
         return "unknown: machine or function cannot be told apart"
+    if row.may_be_unnamed:
+        return "unknown: the other side may have it without a name"
     word = "differs" if row.differs else "unknown"
     if row.runs is None:
         return f"{word}: record several runs" if min(n_runs) < 2 else word
@@ -56,20 +58,21 @@ def verdict(row: Row, n_runs: tuple[int, int]) -> str:
     return f"{word}: {max(row.runs, max(n_runs) + 1)} runs each would do"
 
 
-def _value(value: float, table: Compared, comparison: Comparison) -> str:
-    """Samples as time, where it is known how much each stands for."""
-    if table.amounts.unit == "samples" and comparison.sample_ns:
-        return amount(value * comparison.sample_ns, "ns")
-    return amount(value, table.amounts.unit)
+def _value(value: float, row: Row, table: Compared, comparison: Comparison) -> str:
+    """Samples as what they stand for, as time, where that is known."""
+    unit, measure = table.amounts.unit_of(row.key), comparison.sides.measure
+    if unit == "samples" and measure is not None:
+        return amount(value * float(measure.per_sample.mean()), measure.unit)
+    return amount(value, unit)
 
 
 def base_and_new(row: Row, table: Compared, comparison: Comparison) -> tuple[str, str]:
-    return _value(row.base, table, comparison), _value(row.new, table, comparison)
+    return _value(row.base, row, table, comparison), _value(row.new, row, table, comparison)
 
 
 def cells(row: Row, table: Compared, comparison: Comparison) -> list[str]:
     """Returns what tables have in the columns HEADS."""
-    difference = ("+" if row.difference > 0 else "") + _value(row.difference, table, comparison)
+    difference = ("+" if row.difference > 0 else "") + _value(row.difference, row, table, comparison)
     return [
         change(row), interval(row), difference, *base_and_new(row, table, comparison), verdict(row, comparison.n_runs)
     ]  # fmt: skip

@@ -22,12 +22,12 @@ import difflib
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from traceferry.analysis.compare import figures
-from traceferry.analysis.compare.amounts import METRICS, METRICS_OF_THREADS, STATISTICS
+from traceferry.analysis.compare.amounts import METRICS, METRICS_OF_THREADS, STATISTICS, Unit
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.events import ALL
 from traceferry.common.errors import UsageError
@@ -178,7 +178,7 @@ def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
         if not _is_known(gate, comparison):
             raise UsageError(f"--fail-on {gate.text!r}: {_nothing_of(gate, comparison)}")
         return Outcome(gate, "undecided", (f"no run has {gate.words} of {gate.name}",))
-    _check_unit(gate, {id(table): table for table, _ in rows}.values(), comparison)
+    _check_unit(gate, {table.amounts.unit_of(row.key) for table, row in rows}, comparison)
     breaches = [of for of in rows if _is_breach(gate, *of, comparison)]
     breaches.sort(key=lambda of: -abs(of[1].difference))
     if breaches:
@@ -335,10 +335,9 @@ def _may_be_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison
     return is_named or gate.unit != "%" or whole is None or abs(reach) * row.base >= worth * whole[0]
 
 
-def _check_unit(gate: Gate, tables: Iterable[Compared], comparison: Comparison) -> None:
+def _check_unit(gate: Gate, units: Collection[Unit], comparison: Comparison) -> None:
     """Raises UsageError where the threshold has no meaning."""
-    for table in tables:
-        unit = table.amounts.unit
+    for unit in sorted(units):
         if gate.unit == "ns" and unit == "samples":
             if not comparison.sample_ns:
                 raise UsageError(
@@ -361,7 +360,7 @@ def _value(
 def _known(row: Row, comparison: Comparison) -> str:
     between = figures.interval(row)
     change = " ".join([figures.change(row), *([f"({between})"] if between else [])])
-    return f"{change}, {figures.verdict(row, comparison.n_runs)}"
+    return ", ".join(filter(None, [change, figures.verdict(row, comparison.n_runs)]))
 
 
 def _reason(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> str:

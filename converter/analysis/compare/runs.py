@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
 
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details, name_pattern
 from traceferry.analysis.totals.idle import Busy
+from traceferry.analysis.totals.nameless import NAMELESS
 from traceferry.analysis.totals.portable import Totals, Tree, functions_of, portable, thread_names, tree_of
 from traceferry.analysis.totals.ratios import counted_events
 from traceferry.analysis.totals.rows import Key
@@ -21,8 +26,31 @@ from traceferry.model import Event, Trace, sums
 
 # Kinds of loss that take samples away.
 LOST = ("lost_samples", "throttled", "truncated", "unfinalized")
+# Kinds that say that a profile has no times of its own.
+MADE = ("times_made", "calls_summed", "merged_times")
 # The category of the kernel's frames.
 KERNEL = "Kernel"
+# Kinds of events that count work, unless it is cycles: a sample stands for a number of them, for no time.
+OF_WORK = ("hardware", "software", "cache", "raw", "tracepoint", "breakpoint", "pmu", "memory")
+# As cycles:u, cpu_core/cycles/, ref-cycles, and not stalled-cycles-frontend.
+CYCLES = re.compile(r"(^|[/-])cycles([:/]|$)")
+
+
+def is_time(name: str, unit: str) -> bool:
+    """Whether a slower machine has more of an event: time, and cycles where it waits for memory; it does no more
+    work."""
+    return unit in ("ns", "cycles") or CYCLES.search(name) is not None
+
+
+def counts_work(event: Event) -> bool:
+    return event.kind in OF_WORK and not is_time(event.name, event.unit)
+
+
+def time_of_sample(event: Event, weight: int, n_samples: int) -> float:
+    """Returns for how much time each of so many samples of this weight stands, in ns; 0 where that is not known."""
+    if event.unit == "ns":
+        return weight / max(n_samples, 1)
+    return 0.0 if counts_work(event) else float(event.interval_ns)
 
 
 class Recorded(NamedTuple):
@@ -41,7 +69,8 @@ class Run:
     what, unit); sample_ns: how much time a sample stands for, 0 is unknown; lost: how
     often samples were lost; in_kernel: the functions of the kernel; events: those that were recorded, where there are
     several; formats: of its inputs, none where they are not known; idle: the share of the samples in which nothing was
-    done, and which are left out."""
+    done, and which are left out; sample_weight: what samples weigh together, 0 where they are no counts of work;
+    is_timed: whether the duration is the recording's, and not made for a profile without times."""
 
     path: str
     totals: Totals
@@ -54,6 +83,8 @@ class Run:
     events: tuple[Recorded, ...] = ()
     formats: frozenset[str] = frozenset()
     idle: float = 0.0
+    sample_weight: int = 0
+    is_timed: bool = True
 
     @classmethod
     def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
@@ -63,11 +94,8 @@ class Run:
         details, trees = Details(trace), Trees(trace, n_buckets=1) if with_trees else None
         collected = collect(trace, trees, progress, details)
         sampling = trace.sampling
-        sample_ns = 0.0
-        if sampling is not None:
-            sample_ns = (
-                details.sample_weight / max(collected.n_samples, 1) if sampling.unit == "ns" else sampling.interval_ns
-            )
+        weight = details.sample_weight
+        sample_ns = 0.0 if sampling is None else time_of_sample(sampling, weight, collected.n_samples)
         threads = thread_names(trace)
         tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, threads, series))
         collected.trees = None
@@ -77,13 +105,28 @@ class Run:
             tree,
             sums.limited(trace.end_ts - trace.start_ts),
             sampling,
-            float(sample_ns),
+            sample_ns,
             sum(issue.count for issue in trace.report if issue.kind in LOST),
             functions_of(trace, KERNEL),
             _recorded(collected, details),
             frozenset(each.format for each in trace.inputs),
             busy.n_idle / busy.n_all if busy.n_all else 0.0,
+            weight if sampling is not None and counts_work(sampling) else 0,
+            all(issue.kind not in MADE for issue in trace.report),
         )
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.totals.functions.amounts.reshape(-1, 5)[:, 3].sum())
+
+    @cached_property
+    def nameless(self) -> float:
+        """The share of the samples, or of the time of calls, of functions that nothing names."""
+        functions = self.totals.functions
+        amounts = functions.amounts.reshape(-1, 5)
+        of_each = amounts[:, 3] if amounts[:, 3].any() else amounts[:, 2]
+        without = np.array([NAMELESS.fullmatch(key[0]) is not None for key in functions.keys], bool)
+        return float(of_each[without].sum() / max(of_each.sum(), 1))
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ times, bytes and numbers, normal on the logarithm. Both return an `Effects`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -117,6 +117,11 @@ class Effects:
             distance, np.zeros(len(base), bool),
         )  # fmt: skip
 
+    def untested(self) -> Effects:
+        """Returns the amounts alone, with nothing known of chance."""
+        nothing = np.full(len(self.p), np.nan)
+        return replace(self, p=nothing, low=nothing, high=nothing, variance=nothing)
+
 
 def special() -> Any:
     """The module of scipy with the distributions' functions, a tenth of what scipy.stats costs to import. Raises
@@ -154,9 +159,12 @@ def of_counts(amounts: Array, n_base: int, factors: Factors) -> Effects:
     return Effects.of(base, new, change, variance, error, freedom, distance)
 
 
-def of_amounts(amounts: Array, n_base: int, factors: Factors, counts: Array | None = None) -> Effects:
+def of_amounts(
+    amounts: Array, n_base: int, factors: Factors, counts: Array | None = None, drawn: Array | None = None
+) -> Effects:
     """Measured amounts. amounts: float64 [rows, runs], the base's runs first; counts: as these, how many things each is
-    of. Rows that one side's runs do not all have have no test, and neither has a comparison of one run with one."""
+    of; drawn: as these, of how many random samples each is a sum, 0 where it is none. Rows that one side's runs do not
+    all have have no test, and neither has a comparison of one run with one."""
     level = amounts / factors.of_run
     base, new = map(_rates, sides_of(amounts, n_base), sides_of(factors.of_run, n_base))
     n_rows, n_runs = amounts.shape
@@ -177,6 +185,8 @@ def of_amounts(amounts: Array, n_base: int, factors: Factors, counts: Array | No
         moderated, freedom[testable] = _moderated(raw, usual, d, np.ones(len(raw), bool))
         if counts is not None:
             moderated = np.maximum(moderated, _of_things(counts[testable], n_base))
+        if drawn is not None:
+            moderated = np.maximum(moderated, _of_drawing(drawn[testable], n_base))
         error[testable] = np.sqrt(moderated * (1 / n_base + 1 / n_new))
         change[testable], variance[testable] = centers[1] - centers[0], moderated
     return Effects.of(base, new, change, variance, error, freedom, LogsApart(change, error))
@@ -243,6 +253,15 @@ def _of_things(counts: Array, n_base: int) -> Array:
     varies more than what is called as often in each run and takes as much time."""
     varies = sum(np.ptp(side, axis=1) for side in sides_of(counts, n_base)) > 0
     return np.where(varies, 1 / np.maximum(counts.mean(axis=1), 0.5), 0.0)
+
+
+def _of_drawing(samples: Array, n_base: int) -> Array:
+    """The variance of the logarithm of a run's amount with which both sides together vary as sums of so many random
+    samples do."""
+    sides = sides_of(samples, n_base)
+    of_change = sum(1 / np.maximum(side.sum(axis=1), 1.0) for side in sides)
+    found: Array = of_change / sum(1 / side.shape[1] for side in sides)
+    return np.where(samples.any(axis=1), found, 0.0)
 
 
 def _usual(variance: Array, size: Array, d: int) -> Array:

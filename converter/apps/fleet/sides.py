@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from traceferry.analysis.compare.runs import KERNEL, LOST, Recorded, Run
+from traceferry.analysis.compare.runs import KERNEL, LOST, Recorded, Run, counts_work, time_of_sample
 from traceferry.analysis.totals.portable import Amounts, Tree
 from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
@@ -29,10 +29,8 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
     samples = sum(row["samples"] for row in of.recordings)
     sampled = [row for row in of.recordings if row["unit"]]
     sampling = _main(sampled[0]) if sampled else None
-    sample_ns = 0.0
-    if sampling is not None:
-        weight = sum(row["sample_weight"] for row in sampled)
-        sample_ns = weight / max(samples, 1) if sampling.unit == "ns" else sampling.interval_ns
+    weight = sum(row["sample_weight"] for row in sampled)
+    sample_ns = 0.0 if sampling is None else time_of_sample(sampling, weight, samples)
     lost = sum(n for row in of.recordings for kind, n in orjson.loads(row["losses"]).items() if kind in LOST)
     duration = sums.limited(sum(round(row["seconds"] * 1e9) for row in of.recordings))
     name = encodable(f"{url} {of.name}".strip())
@@ -41,7 +39,11 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
     n_idle = sum(row["idle_samples"] for row in of.recordings)
     idle = n_idle / (samples + n_idle) if n_idle else 0.0
     events = _events(of)
-    return Run(name, of.totals, tree, duration, sampling, float(sample_ns), lost, in_kernel, events, idle=idle)
+    return Run(
+        name, of.totals, tree, duration, sampling, sample_ns, lost, in_kernel, events, idle=idle,
+        sample_weight=weight if sampling is not None and counts_work(sampling) else 0,
+        is_timed=all(row["seconds"] for row in of.recordings),
+    )  # fmt: skip
 
 
 def _main(row: Mapping[str, Any]) -> Event:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import orjson
 
 from traceferry import registry
+from traceferry.analysis.compare.runs import MADE
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.details import Details
 from traceferry.analysis.totals.idle import Busy
@@ -207,10 +208,11 @@ def facts_of(trace: Trace, n_samples: int = 0, details: Details | None = None) -
         if issue.severity != "info":
             losses[issue.kind] = min(losses.get(issue.kind, 0) + issue.count, LARGEST)
     sampling, first = trace.sampling, trace.inputs[0] if trace.inputs else None
+    is_timed = all(issue.kind not in MADE for issue in trace.report)
     started = {} if trace.unix_start_ns is None else {"time_ns": sums.limited(trace.unix_start_ns)}
     return {
         **started,
-        "seconds": sums.limited(trace.end_ts - trace.start_ts) / 1e9,
+        "seconds": sums.limited(trace.end_ts - trace.start_ts) / 1e9 if is_timed else 0.0,
         "format": "" if first is None else first.format,
         "producer": "" if first is None else first.producer,
         "event": "" if sampling is None else sampling.name,

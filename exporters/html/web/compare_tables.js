@@ -30,11 +30,12 @@ function dotsOf(row, table, nBase) {
   );
 }
 
-function amountText(value, table, data) {
-  if (table.unit === "samples") {
+function amountText(value, row, table, data) {
+  const unit = row.unit ?? table.unit;
+  if (unit === "samples") {
     return data.sample_ns ? formatTime(value * data.sample_ns) : formatCount(value);
   }
-  return formatAmount(value, table.unit);
+  return formatAmount(value, unit);
 }
 
 function intervalText(row) {
@@ -74,10 +75,10 @@ function changesTable(table, data) {
       value: (row) => Math.abs(row.new - row.base),
       show: (row) =>
         (row.new > row.base ? "+" : row.new < row.base ? "\u2212" : "") +
-        amountText(Math.abs(row.new - row.base), table, data),
+        amountText(Math.abs(row.new - row.base), row, table, data),
     },
-    { title: "Base", value: (row) => row.base, show: (row) => amountText(row.base, table, data) },
-    { title: "New", value: (row) => row.new, show: (row) => amountText(row.new, table, data) },
+    { title: "Base", value: (row) => row.base, show: (row) => amountText(row.base, row, table, data) },
+    { title: "New", value: (row) => row.new, show: (row) => amountText(row.new, row, table, data) },
     {
       title: "Runs",
       value: (row) => row.amounts.length,
