@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import orjson
@@ -19,6 +19,7 @@ from traceferry.analysis.compare.markdown import as_markdown
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.text import as_text
 from traceferry.analysis.compare.trees import diff_tree
+from traceferry.analysis.totals.portable import Totals
 from traceferry.exporters.html.comparison import _shaped
 
 
@@ -132,6 +133,106 @@ def test_what_open_levels_are_divided_by_is_told() -> None:
     least, most = table.divided_by
     assert least <= ratio <= most
     assert f", each divided by {least:.4g} to {most:.4g}, the least that the other" in as_text(comparison, 20, [])
+
+
+USUAL = {"parse": 3000, "lex": 2000, "emit": 1500, "hash": 1000, "sort": 900, "fold": 800, "link": 700, "scan": 600}
+
+
+def named(rng: np.random.Generator, amounts: Mapping[str, float], n: int = 5, **total: float) -> list[Run]:
+    """Runs with so many samples of each function, and in total those of some others with their callees."""
+    runs = []
+    for _ in range(n):
+        own = {name: int(rng.poisson(amount)) for name, amount in amounts.items()}
+        runs.append(run_with(own, own | {name: int(rng.poisson(amount)) for name, amount in total.items()}))
+    return runs
+
+
+def test_a_part_of_a_function_that_became_another_is_no_gain() -> None:
+    rng = np.random.default_rng(7)
+    split = USUAL | {"parse": 1500, "parse_tail": 1500}
+    line = said(named(rng, USUAL), named(rng, split), "self > 5%", "total > 5%")
+    assert re.match(r"changed: .*; the whole: time of samples [-+0-9.]+%, .*: same within", line)
+    assert "parse -1." in line
+    assert "parse_tail +1." in line
+    # Three runs do not prove that a function is new.
+    assert re.match(r"changed: parse -.*, perhaps parse_tail \+", said(named(rng, USUAL, 3), named(rng, split, 3)))
+    assert re.match(r"changed: parse \+.*, perhaps parse_tail -", said(named(rng, split, 3), named(rng, USUAL, 3)))
+    slower = USUAL | {"parse": 1500, "parse_tail": 3500}
+    assert said(named(rng, USUAL), named(rng, slower), "self > 5%") == "a gate failed: self > 5%"
+
+
+def test_what_is_called_from_elsewhere_is_no_gain() -> None:
+    rng = np.random.default_rng(8)
+    base, new = named(rng, USUAL, run=9000, load=10000), named(rng, USUAL, run=9000, load=500)
+    assert re.match(r"changed: with callees load -.*; the whole: time of samples ", said(base, new))
+    assert re.match(r"changed: with callees load \+.*; the whole: time of samples ", said(new, base))
+
+
+def test_the_word_is_that_of_the_whole_where_it_changed() -> None:
+    rng = np.random.default_rng(9)
+    new = named(rng, USUAL | {"parse": 6000, "scan": 200})
+    assert re.match(r"slower: time of samples \+.*, parse \+.*, scan -", said(named(rng, USUAL), new))
+    assert re.match(r"slower: .*hash \+", said(named(rng, USUAL), named(rng, USUAL | {"hash": 1300})))
+
+
+def test_a_recording_that_only_lasted_longer_is_not_slower() -> None:
+    """As while the machine does something else: samples are of CPU time."""
+    rng = np.random.default_rng(10)
+    base = named(rng, USUAL)
+    new = [dataclasses.replace(run, duration_ns=6 * run.duration_ns) for run in named(rng, USUAL)]
+    line = said(base, new, "time > 10%")
+    assert re.match(r"changed: duration of the recording \+.*; the whole: time of samples ", line)
+    assert said(base, new, "time('duration of the recording') > 10%").startswith("a gate failed: time('duration")
+    classes = Totals().classes.of([("Order",)], np.array([[10, 240, 0, 0]]))
+    without = [dataclasses.replace(run, totals=dataclasses.replace(Totals(), classes=classes)) for run in (*base, *new)]
+    assert said(without[:5], without[5:], "time > 10%") == "a gate failed: time > 10%"
+
+
+def test_runs_are_apart_in_time_not_in_samples() -> None:
+    """At another frequency all runs have more samples, each of which is less."""
+
+    def side(counts: Sequence[int], sample_ns: float) -> list[Run]:
+        return [dataclasses.replace(run_with({"main": n}, sample_ns=sample_ns), duration_ns=10**9) for n in counts]
+
+    base = side([200, 208, 216, 224], 5e6)
+    assert said(base, side([500, 520, 540, 560], 2e6)).startswith("no significant change")
+    assert said(base, side([570, 580, 590, 600], 2e6)).startswith("cannot tell: main +")
+
+
+def test_what_is_new_counts_from_a_hundredth_of_the_whole_on() -> None:
+    rng = np.random.default_rng(11)
+    for n, status in {40: "passed", 400: "failed"}.items():
+        found = compare(named(rng, {name: 30 * n for name, n in USUAL.items()}),
+                        named(rng, {name: 30 * n for name, n in USUAL.items()} | {"helper": 30 * n}))  # fmt: skip
+        assert ("helper", "new") in {(row.name, row.verdict) for row in found.tables_named("self")[0].rows}
+        for text in ("self > 5%", "total > 5%", "self('h*') > 5%"):
+            assert evaluate(parse(text), found).status == status, (n, text)
+        assert evaluate(parse("self('helper') > 5%"), found).status == "failed"
+        assert evaluate(parse("self > 0.1%"), found).status == "failed"
+
+
+def test_why_what_is_new_does_not_count_is_said() -> None:
+    rng = np.random.default_rng(12)
+    usual = {name: 30 * n for name, n in USUAL.items()}
+    found = compare(named(rng, usual), named(rng, usual | {"parse": 45_000, "parse_tail": 45_000}))
+    outcome = evaluate(parse("self > 5%"), found)
+    assert (outcome.status, outcome.lines) == (
+        "passed", ("self: parse_tail did not count: new, and others have as much less",)
+    )  # fmt: skip
+    assert evaluate(parse("self('parse_tail') > 5%"), found).status == "failed"
+
+
+def test_time_off_the_cpu_that_changed_by_more_is_in_the_line() -> None:
+    def side(ms: int, n: int) -> list[Run]:
+        amounts = [[round(ms * 1e6 * (1 + 0.01 * nth)), 0] for nth in range(4)]
+        rows = [Totals().threads.of([("app", "worker N")], np.array([[1, 0, 0, 0, *of]])) for of in amounts]
+        runs = named(np.random.default_rng(ms), USUAL | {"parse": n}, 4)
+        return [dataclasses.replace(run, totals=dataclasses.replace(run.totals, threads=of))
+                for run, of in zip(runs, rows, strict=True)]  # fmt: skip
+
+    line = said(side(500, 3000), side(9000, 1500))
+    assert re.search(r"time of samples -.*, parse -.*, off_cpu of app / worker N \+8\.63s \(\+1700%", line)
+    assert "off_cpu" not in said(side(500, 3000), side(600, 1500))
 
 
 def test_names_are_short() -> None:

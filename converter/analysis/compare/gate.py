@@ -9,11 +9,14 @@
     threshold  := number [ "%" | "ns" | "us" | "ms" | "s" | "B" | "kB" | "MB" | "GB" ]
 
 A name may hold * for any text. Without a name, every row of the metric is held to the threshold; of a ratio, that of
-all functions together. The threshold is a change; of a ratio, a plain number is what the new side must not have.
+all functions together; of the whole (`time`), what was done and, only where nothing says that, how long the recording
+lasted. The threshold is a change; of a ratio, a plain number is what the new side must not have.
 
 A gate that names one row is undecided where that row's change may be beyond the threshold. Without a name, or with
 a *, what is uncertain counts only if it could make the whole larger or smaller by WORTH, or by a threshold below that:
-of a thousand functions some are always too rare to judge.
+of a thousand functions some are always too rare to judge. So it is with what is new, which is slower than nothing by
+any part: it counts from there on, by what it has itself, and only as far as others do not have as much less: a function
+that became two is no slower.
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ import difflib
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from traceferry.analysis.compare import figures
-from traceferry.analysis.compare.amounts import METRICS, METRICS_OF_THREADS, STATISTICS, Unit
+from traceferry.analysis.compare.amounts import METRICS, METRICS_OF_THREADS, STATISTICS, Key, Unit
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.events import ALL
 from traceferry.common.errors import UsageError
@@ -180,14 +183,17 @@ def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
         return Outcome(gate, "undecided", (f"no run has {gate.words} of {gate.name}",))
     _check_unit(gate, {table.amounts.unit_of(row.key) for table, row in rows}, comparison)
     breaches = [of for of in rows if _is_breach(gate, *of, comparison)]
+    breaches = [(table, row) for table, row in breaches if row.base or _counts(gate, table, row, comparison)]
     breaches.sort(key=lambda of: -abs(of[1].difference))
     if breaches:
         return Outcome(gate, "failed", _first([_reason(gate, *of, comparison) for of in breaches]))
     open_rows = [row for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
     open_rows.sort(key=lambda row: -max(row.base, row.new))
+    moved = tuple(_moved(gate, {id(table): table for table, _ in rows}.values(), comparison))
     if open_rows:
-        return Outcome(gate, "undecided", _first([f"{row.shown}: {_known(row, comparison)}" for row in open_rows]))
-    return Outcome(gate, "passed", ())
+        reasons = _first([f"{row.shown}: {_known(row, comparison)}" for row in open_rows])
+        return Outcome(gate, "undecided", (*reasons, *moved))
+    return Outcome(gate, "passed", moved)
 
 
 def _first(lines: Sequence[str]) -> tuple[str, ...]:
@@ -251,6 +257,8 @@ def _rows(gate: Gate, comparison: Comparison) -> list[tuple[Compared, Row]]:
             return _is_kind(name, gate)
         if table.amounts.model == "ratio" and not gate.name:
             return name == ALL[0]
+        if table is comparison.whole and not gate.name:
+            return name in {row.name for row in comparison.main_rows}
         return not gate.name or _is_named(name, gate.name)
 
     tables = _tables(gate, comparison)
@@ -301,6 +309,46 @@ def _is_breach(gate: Gate, table: Compared, row: Row, comparison: Comparison) ->
     return row.is_changed and _is_beyond(gate, table, row, comparison)
 
 
+def _counts(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
+    """Whether a row that is new counts."""
+    if _is_of_one(gate) or gate.unit != "%":
+        return True
+    added, made_up_for = _added(gate, table, comparison)
+    return row.key in added and not made_up_for
+
+
+def _added(gate: Gate, table: Compared, comparison: Comparison) -> tuple[dict[Key, Row], bool]:
+    """Returns what is new and worth a word, of what functions have with callees those that have it themselves; and
+    whether others have as much less."""
+    parts = [t for t in comparison.tables_named(table.amounts.part_of) if t.amounts.unit == table.amounts.unit]
+    own = parts[0] if parts else table
+    whole = comparison.whole_of(own)
+    least = _worth(gate) * max(whole) if whole is not None else 0.0
+    added = {row.key: row for row in own.changed if not row.base and row.new >= least}
+    less = -sum(row.difference for row in own.changed if row.difference < 0)
+    return added, whole is not None and bool(less) and sum(row.new for row in added.values()) - less < least
+
+
+def _moved(gate: Gate, tables: Iterable[Compared], comparison: Comparison) -> Iterator[str]:
+    """Yields why what is new does not count."""
+    for table in tables if gate.unit == "%" and not _is_of_one(gate) else ():
+        added, made_up_for = _added(gate, table, comparison)
+        new = [row for row in table.changed if row.key in added]
+        if made_up_for and new:
+            names = ", ".join(row.shown for row in new[:MOST_NAMES])
+            yield f"{gate.words}: {names} did not count: new, and others have as much less"
+
+
+def _is_of_one(gate: Gate) -> bool:
+    """Whether it names a row, or a kind of events."""
+    return gate.is_of_kind or (bool(gate.name) and "*" not in gate.name)
+
+
+def _worth(gate: Gate) -> float:
+    """Returns what part of the whole is worth a word, where nothing is named."""
+    return min(WORTH, abs(gate.threshold)) if gate.unit == "%" else WORTH
+
+
 def _is_absolute(gate: Gate, table: Compared) -> bool:
     """Whether the threshold is what the new side must not have, and no change."""
     return table.amounts.model == "ratio" and not gate.unit
@@ -324,7 +372,7 @@ def _may_be_beyond(gate: Gate, table: Compared, row: Row, comparison: Comparison
         return _is_beyond(gate, table, row, comparison)
     reach = row.high if gate.relation[0] == ">" else row.low
     whole = comparison.whole_of(table)
-    worth = min(WORTH, abs(gate.threshold)) if gate.unit == "%" else WORTH
+    worth = _worth(gate)
     if table.amounts.model == "ratio" and not is_named and row.name != ALL[0]:
         return False
     if reach is None:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from traceferry.analysis.compare import figures
+from traceferry.analysis.compare.amounts import TIME_OF_CALLS
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
-from traceferry.analysis.compare.events import unlike
+from traceferry.analysis.compare.events import WHOLES, unlike
 from traceferry.analysis.compare.gate import Outcome
 from traceferry.analysis.compare.level import ROUGH
+from traceferry.analysis.compare.statistics import sides_of
 from traceferry.symbolication.short_names import brief_name, short_name
 
 # Rows that are named.
@@ -23,6 +25,8 @@ NEARLY_ALL = 0.9
 NOTICEABLE = 0.01
 # Which table names functions: the first that has something to tell.
 NAMING = ("self", "total", "allocated_bytes", "calls")
+# Tables of times that are no sums.
+PARTS_OF_EVENTS = ("event.p50", "event.p99", "event.max")
 WORDS = {
     "failed": "a gate failed", "slower": "slower", "faster": "faster", "changed": "changed",
     "same": "no significant change", "identical": "identical", "unknown": "cannot tell",
@@ -30,19 +34,67 @@ WORDS = {
 
 
 def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
-    """Returns "failed" if a gate did; "identical" where all amounts are the same, run by run; "unknown" where a side
-    has one run, or functions differ in all runs that may do so because the machine does; else "slower", "faster",
-    "changed" or "same", by what is significant of times."""
+    """Returns "failed" if a gate did; "identical" where all amounts are the same, run by run; "slower" or "faster" as
+    the whole became or, where that is not known, as all that is significant of times did and the whole may have;
+    "changed" where these disagree, or only other amounts changed; "unknown" where a side has one run, or functions
+    differ in all runs that may do so because the machine does; else "same"."""
     if any(outcome.status == "failed" for outcome in outcomes):
         return "failed"
     if comparison.is_identical:
         return "identical"
-    words = {row.verdict for table in (comparison.whole, *comparison.tables) for row in table.changed}
-    if "slower" in words or "faster" in words:
-        return "changed" if {"slower", "faster"} <= words else "slower" if "slower" in words else "faster"
+    if words := _words_of_whole(comparison):
+        return words.pop() if len(words) == 1 else "changed"
+    words = {word for table in comparison.tables for word in _words(table, comparison)}
     if words or comparison.tiers_changed:
-        return "changed"
+        return words.pop() if len(words) == 1 else "changed"
     return "unknown" if min(comparison.n_runs) < 2 or _may_have_changed(comparison) else "same"
+
+
+def _words_of_whole(comparison: Comparison) -> set[str]:
+    """Returns how the whole changed. That a recording lasted longer says only that it is another one: the program may
+    have waited for the machine."""
+    main = {_word(row) for row in comparison.main_rows if row.is_changed}
+    if main == {"slower"} or main == {"faster"} or len(comparison.main_rows) == len(comparison.whole.rows):
+        others = {_word(row) for row in comparison.whole.changed}
+        return main if not main or others == main else {"changed"}
+    return {"changed"} if comparison.whole.changed else set()
+
+
+def _word(row: Row) -> str:
+    return row.verdict if row.verdict in ("slower", "faster") else "changed"
+
+
+def _words(table: Compared, comparison: Comparison) -> set[str]:
+    """Returns how the significant rows of a table changed: "changed", too, where that is not what the whole did. What
+    functions have with their callees tells only where they themselves do not."""
+    if table.name == "total" and any(t.changed for t in comparison.tables_named("self")):
+        return set()
+    words = {_word(row) for row in table.changed}
+    if table.name not in ("self", "total") or not words:
+        return words
+    has_more, has_less = ({row.difference > 0 for row in table.changed} >= {of} for of in (True, False))
+    if (has_more and has_less) or not _is_of_whole(table, comparison):
+        return {"changed"}
+    return {"slower" if has_more else "faster"} if table.amounts.is_time else words
+
+
+def _is_of_whole(table: Compared, comparison: Comparison) -> bool:
+    """Whether the whole may have changed by as much as the significant rows did. If not, others made up for them: a
+    part of a function that became one of its own, or what another function calls now."""
+    whole, of_whole = _main_row(table, comparison), comparison.whole_of(table)
+    if whole is None or whole.low is None or whole.high is None or of_whole is None or not of_whole[0]:
+        return True
+    differences = [row.difference for row in table.changed]
+    # With callees functions hold each other.
+    moved = sum(differences) if table.name == "self" else max(differences, key=abs)
+    ratio = table.level.ratio[0] if table.level is not None else 1.0
+    return whole.low <= ratio * (1 + moved / of_whole[0]) - 1 <= whole.high
+
+
+def _main_row(table: Compared, comparison: Comparison) -> Row | None:
+    """Returns the row of the whole to which the table's add up."""
+    is_sampled = table.amounts.is_sampled or table.amounts.unit == "bytes"
+    return next((row for row in comparison.main_rows if (row.name != TIME_OF_CALLS) == is_sampled), None)
 
 
 def headline(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
@@ -67,10 +119,12 @@ def _headline(comparison: Comparison, outcomes: Sequence[Outcome]) -> str:
         rest = f"; the largest differences are: {', '.join(largest)}" if largest else ""
         return f"{word}: one run on {sides}{rest}"
     if verdict == "same":
-        unknown = [row for row in comparison.whole.rows if row.verdict == "unknown"]
+        unknown = [row for row in comparison.main_rows if row.verdict == "unknown"]
         return "; ".join([word, *(_unknown(row, comparison) for row in unknown)])
-    changed = _changed(comparison)
-    return f"{word}: {', '.join(changed)}" if changed else word
+    changed = ", ".join(_changed(comparison))
+    whole = [row for row in comparison.main_rows if not row.is_changed] if verdict == "changed" else []
+    line = f"{word}: {changed}" if changed else word
+    return "; ".join([line, *(f"the whole: {_unknown(row, comparison)}" for row in whole)])
 
 
 def _unknown(row: Row, comparison: Comparison) -> str:
@@ -79,17 +133,57 @@ def _unknown(row: Row, comparison: Comparison) -> str:
 
 
 def _changed(comparison: Comparison) -> list[str]:
-    """Returns what changed: the whole, then the rows of the first table that has any."""
-    found = [_said(row, comparison.whole, comparison) for row in comparison.whole.changed]
+    """Returns what changed: the whole, then the rows of the first table that has any, and the time elsewhere, as off
+    the CPU, that changed by more."""
+    main = [row for row in comparison.main_rows if row.is_changed]
+    others = [row for row in comparison.whole.changed if row not in main]
+    found = [_said(row, comparison.whole, comparison) for row in (*main, *others)]
     tables = sorted(comparison.tables, key=_rank)
     changed = next((table for table in tables if table.changed), None)
     if changed is not None:
-        return [*found, *_named(changed.changed, changed, comparison)]
+        named = _named(changed.changed, changed, comparison)
+        if changed.name == "total" and not _is_of_whole(changed, comparison):
+            named[0] = f"with callees {named[0]}"
+        return [*found, *named, *_made_up_for(changed, comparison), *_elsewhere(changed, comparison)]
     # Nothing else tells of the machine: as recorded, the whole changed by what one function did.
-    rows = tables[0].rows if tables else ()
+    rows = tables[0].rows if tables and main else ()
     all_of_them = sum(abs(row.difference) for row in rows)
     nearly_all = [row for row in rows if all_of_them and abs(row.difference) >= NEARLY_ALL * all_of_them]
     return [*found, *(f"nearly all of it in {_brief(row)}" for row in nearly_all)]
+
+
+def _made_up_for(table: Compared, comparison: Comparison) -> list[str]:
+    """Returns the largest function that is on one side alone and may have what the significant ones lack, or that which
+    they have more of."""
+    if table.name != "self" or _is_of_whole(table, comparison):
+        return []
+    moved = sum(row.difference for row in table.changed)
+    rows = [row for row in table.rows if not row.is_changed and not (row.base and row.new)]
+    rows = [row for row in rows if row.difference * moved < 0 and abs(row.difference) >= abs(moved) / 2]
+    largest = sorted(rows, key=lambda row: (-abs(row.difference), str(row.key)))[:1]
+    return [f"perhaps {_said(row, table, comparison)}" for row in largest]
+
+
+def _elsewhere(named: Compared, comparison: Comparison) -> list[str]:
+    """Returns the largest change of a time that is not of the table that is named, if it is larger than all there: of
+    what waits in the kernel, that of the function that called it."""
+    kernel = comparison.sides.in_kernel()
+    named_ns = [_in_ns(row.difference, named, comparison) for row in named.changed]
+    rows = [
+        (table, row)
+        for table in comparison.tables
+        for row in table.changed
+        if table.amounts.unit == "ns" and table.name not in (*NAMING, WHOLES) and table.name not in PARTS_OF_EVENTS
+        if row.key not in kernel
+    ]
+    rows.sort(key=lambda of: (-abs(of[1].difference), of[0].name, str(of[1].key)))
+    larger = [(table, row) for table, row in rows[:1] if named_ns and abs(row.difference) > max(named_ns)]
+    return [f"{table.name} of {_said(row, table, comparison)}" for table, row in larger if table is not named]
+
+
+def _in_ns(difference: float, table: Compared, comparison: Comparison) -> float:
+    is_sampled = table.amounts.unit == "samples"
+    return abs(difference) * (comparison.sample_ns if is_sampled else table.amounts.unit == "ns")
 
 
 def _named(rows: Sequence[Row], table: Compared, comparison: Comparison) -> list[str]:
@@ -104,7 +198,6 @@ def _named(rows: Sequence[Row], table: Compared, comparison: Comparison) -> list
 def _may_have_changed(comparison: Comparison) -> list[tuple[Compared, Row]]:
     """Returns the rows, of the first table that has any, in which all runs of one side have more than all of the other,
     where too few other functions tell whether the machine did that; the largest differences first."""
-    n_base = comparison.n_runs[0]
     if min(comparison.n_runs) < 2:
         return []
     # What functions have with callees adds up to more than the whole, which is that of what they have themselves.
@@ -112,14 +205,20 @@ def _may_have_changed(comparison: Comparison) -> list[tuple[Compared, Row]]:
     for table in sorted(comparison.tables, key=_rank):
         least = NOTICEABLE * wholes.get(table.amounts.unit, np.inf)
         rows = [row for row in table.rows if row.is_level_open and abs(row.difference) >= least]
-        if found := [(table, row) for row in rows if _is_apart(row, n_base)]:
+        if table.name == "total":
+            # The whole is tested by itself.
+            rows = [row for row in rows if (comparison.share_of(table, row) or 0) < NEARLY_ALL]
+        if found := [(table, row) for row in rows if _is_apart(row, table, comparison)]:
             return sorted(found, key=lambda one: (-abs(one[1].difference), str(one[1].key)))
     return []
 
 
-def _is_apart(row: Row, n_base: int) -> bool:
-    base, new = row.amounts[:n_base], row.amounts[n_base:]
-    return max(base) < min(new) or max(new) < min(base)
+def _is_apart(row: Row, table: Compared, comparison: Comparison) -> bool:
+    """Whether it differs in all runs and, where samples of one side stand for more, by more than one of these."""
+    rates = comparison.sides.sample_rates(table.amounts.unit)
+    base, new = sides_of(np.array(row.amounts) / rates, comparison.n_runs[0])
+    gap = max(new.min() - base.max(), base.min() - new.max())
+    return bool(gap > (1 / rates.min() if np.ptp(rates) else 0.0))
 
 
 def _largest(comparison: Comparison) -> list[str]:
