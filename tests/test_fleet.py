@@ -39,6 +39,7 @@ from support import NAMELESS
 
 import traceferry
 from traceferry.analysis.compare.comparison import compare
+from traceferry.analysis.compare.trees import diff_tree
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.portable import Amounts, Totals, Tree
 from traceferry.apps import cli
@@ -670,6 +671,35 @@ def test_samples_in_which_nothing_was_done_are_counted_apart(tmp_path: Path) -> 
     assert [note.partition(": ")[0] for note in found["notes"]] == ["samples in which nothing was done are left out"]
 
 
+def test_samples_of_unlike_frequencies_are_compared_by_their_time(tmp_path: Path) -> None:
+    """`hot` and `cold` have as much on both sides, in recordings at 1000 and at 1000 or 50 Hz. By the number of samples
+    it was twenty times less, and significant."""
+    sides = []
+    for side, interval in (("base", 10**6), ("new", 20 * 10**6)):
+        (tmp_path / side).mkdir()
+        for nth in range(3):
+            for name, step in (("hot", interval), ("cold", 10**6)):
+                n = (2000 + 10 * nth) * 10**6 // step
+                # As perf script prints them.
+                samples = (
+                    f"app 7/7 {1 + k * step / 1e9:.9f}: {step} cpu-clock: \n\t1000 {name}+0x0 (/app)\n"
+                    for k in range(n)
+                )
+                (tmp_path / side / f"{name}-{nth}.txt").write_text("\n".join(samples))
+            done = run("aggregate", tmp_path / side / f"*-{nth}.txt", "-o", tmp_path / f"{side}-{nth}", "--quiet")
+            assert done.returncode == 0, done.stderr
+        sides.append([str(tmp_path / f"{side}-{nth}") for nth in range(3)])
+    runs = [[run for url in of for run in runs_of(url, True)] for of in sides]
+    found = compare(*runs)
+    for row in found.tables_named("self")[0].rows:
+        assert row.change == pytest.approx(0, abs=0.02)
+        assert row.verdict in ("same", "unknown")
+    (whole,) = (row for row in found.whole.rows if row.name == "time of samples")
+    assert whole.change == pytest.approx(0, abs=0.02)
+    tree = diff_tree(found).measured
+    assert sum(of.new.sum() for of in tree) == pytest.approx(sum(of.base.sum() for of in tree), rel=0.02)
+
+
 ASKED = "import duckdb, json, sys; json.dump(duckdb.sql(sys.stdin.read()).fetchall(), sys.stdout, default=str)"
 
 
@@ -699,12 +729,16 @@ def test_there_are_five_questions() -> None:
 
 def test_the_most_expensive_functions_are_those_of_info(data_set: Path, infos: dict[str, list[dict[str, Any]]]) -> None:
     expected: Counter[Any] = Counter()
-    for function in (each for of in infos.values() for summary in of for each in summary["functions"]["top"]):
-        expected[function["name"]] += function["samples"]
+    for summary in (summary for of in infos.values() for summary in of):
+        for event in summary["events"]["recorded"][:1]:
+            for function in summary["functions"]["top"] if event["unit"] == "ns" else ():
+                expected[function["name"]] += function["samples"] * event["weight"] / event["samples"]
     rows = asked(QUERIES[0].replace("stats/", f"{data_set}/").replace(", file", ""))
     named = [(name, n) for name, n in expected.items() if not NAMELESS.fullmatch(name)]
-    found = [(name, samples) for name, _, samples, _ in rows if not NAMELESS.fullmatch(name)]
-    assert found[:5] == sorted(named, key=lambda row: -row[1])[:5]
+    found = [(name, weight) for name, _, unit, weight, *_ in rows if unit == "ns" and not NAMELESS.fullmatch(name)]
+    wanted = sorted(named, key=lambda row: -row[1])[:5]
+    assert [name for name, _ in found[:5]] == [name for name, _ in wanted]
+    assert [weight for _, weight in found[:5]] == pytest.approx([weight for _, weight in wanted])
 
 
 def test_the_99th_percentile_is_that_of_all_durations(data_set: Path) -> None:
