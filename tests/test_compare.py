@@ -739,6 +739,28 @@ def test_functions_match_across_builds() -> None:
     assert names(base, new, "old::*=young::*") == sorted(pairs.values())
 
 
+RENAMED = {
+    "parse(long)": "read(long)", "parse": "read", "void parse<int>(int)": "void parse<int>(int)", "old::f(int) const":
+    "young::f(int) const", "parse.constprop.0": "read.constprop.0", "parse(int) (.cold)": "read(int) (.cold)",
+    "Shop.Old:Fill ()": "Shop.New:Fill ()", "reparse(long)": "reparse(long)", "h(char)": "k(char)", "h(int)": "h(int)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_name_is_given_with_its_arguments_or_without(name: str) -> None:
+    """As the first line of a comparison has it, which is without."""
+    renames = Renames(
+        ["parse=read", "old::*=young::*", "Shop.Old:*=Shop.New:*", "h(char)=k(char)", "each<int>=all<int>"]
+    )
+    assert renames(name) == RENAMED[name]
+
+
+def test_a_rename_of_nothing_is_told_of() -> None:
+    run = run_with({"parse(long)": 500})
+    found = compare([run], [run], Options(renames=Renames(["parse=read", "nosuch=foo"])))
+    assert found.notes == ("--rename nosuch=foo: the base has no function or class of that name",)
+
+
 def test_what_is_ambiguous_is_not_matched() -> None:
     kinds = [("f", "a.c", 1, "function"), ("f", "a.c", 1, "stub")]
     assert names(kinds[:1], kinds[1:]) == []
@@ -977,6 +999,15 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path, capsys: pytest.CaptureF
     }.items():
         assert cli.main(["compare", *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_inputs_stand_before_and_after_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "app.xray").write_bytes(fdr("A 500 a").bytes())
+    inputs, page = [str(tmp_path / "app.xray")] * 2, ["-o", str(tmp_path / "y.html")]
+    for words in ([inputs[0], *page, inputs[1]], [*page, *inputs], [*inputs, *page]):
+        assert cli.main(["compare", *words]) == 0
+    assert cli.main(["compare", inputs[0], *page, *inputs]) == 2
+    assert "3 recordings are given; two are compared" in capsys.readouterr().err
 
 
 def test_the_same_recordings_in_another_order_give_the_same_bytes(tmp_path: Path) -> None:

@@ -138,6 +138,11 @@ class Sides:
         of_base, of_new = matched(functions[0], functions[1], renames)
         self._called = [of_base] * len(base) + [of_new] * len(new)
         self._renames = [renames] * len(base) + [lambda name: name] * len(new)
+        # What --rename names, and no run of the base has.
+        classes = {
+            str(key[0]) for run in base for rows in (run.totals.classes, run.totals.retained) for key in rows.keys
+        }
+        self.unused_renames = renames.unused({function[0] for function in functions[0]} | classes)
         self._statistics = [_statistics_of(run) for run in self.runs]
 
     @property

@@ -63,6 +63,7 @@ class Events:
         if not sides.are_even:
             notes.append("of how many events a sample is varies where the recorder chose it: functions are not tested")
         notes += [*_notes_of_losses(sides), *_notes_of_names(sides)]
+        notes += [f"--rename {text}: the base has no function or class of that name" for text in sides.unused_renames]
         if len(further) > n_tables:
             notes.append(
                 f"{len(further) - n_tables} of {len(further)} events are compared as a whole, not by function: those "

@@ -23,6 +23,7 @@ NAMELESS = re.compile(r"^$|^[(<\[]?anonymous|^<lambda|\{lambda|\(anonymous (func
 # ".constprop.0", ".isra.0", ".part.3", ".cold", ".llvm.1234": added by compilers to copies of functions.
 # "fib (app.py:12)" of VizTracer, "module.py(1501): forward" of PyTorch's profiler.
 LINE = re.compile(r"(?<=.):\d+(?=\)$)|(?<=\.\w\w)\(\d+\)(?=: )")
+PART = re.compile(r" \(\.[\w.]+\)$")
 COPY = re.compile(r"(\.(constprop|isra|part|llvm|lto_priv|cold|clone)(\.\d+)?)+|@@?[A-Z]+_[\d.]+$")
 
 
@@ -31,10 +32,11 @@ def is_nameless(name: str) -> bool:
 
 
 class Renames:
-    """The names that are given as OLD=NEW. A * in OLD stands for any text, and the same * in NEW for that text."""
+    """The names that are given as OLD=NEW. A * in OLD stands for any text, and the same * in NEW for that text. OLD is
+    a name with its arguments or without: then NEW has them, too."""
 
     def __init__(self, given: Iterable[str] = ()) -> None:
-        self._rules: list[tuple[re.Pattern[str], list[str]]] = []
+        self._rules: list[tuple[str, re.Pattern[str], list[str]]] = []
         for text in given:
             old, equals, new = text.partition("=")
             if not equals or not old or not new:
@@ -42,14 +44,38 @@ class Renames:
             if new.count("*") > old.count("*"):
                 raise UsageError(f"--rename {text!r}: NEW has more * than OLD")
             pattern = "(.*)".join(re.escape(part) for part in old.split("*"))
-            self._rules.append((re.compile(pattern, re.DOTALL), new.split("*")))
+            self._rules.append((text, re.compile(pattern, re.DOTALL), new.split("*")))
 
     def __call__(self, name: str) -> str:
-        for pattern, parts in self._rules:
-            match = pattern.fullmatch(name)
-            if match:
-                return "".join(a + b for a, b in zip(parts, [*match.groups(), *[""] * len(parts)], strict=False))
+        for _, pattern, parts in self._rules:
+            if (renamed := _renamed(name, pattern, parts)) is not None:
+                return renamed
         return name
+
+    def unused(self, names: Collection[str]) -> list[str]:
+        """Returns what is given that renames none of the names."""
+        return [
+            text
+            for text, pattern, parts in self._rules
+            if all(_renamed(name, pattern, parts) is None for name in names)
+        ]
+
+
+def _renamed(name: str, pattern: re.Pattern[str], parts: Sequence[str]) -> str | None:
+    match, arguments = pattern.fullmatch(name), ""
+    if match is None:
+        head, arguments = _without_arguments_of(name)
+        match = pattern.fullmatch(head) if head != name else None
+    if match is None:
+        return None
+    return "".join(a + b for a, b in zip(parts, [*match.groups(), *[""] * len(parts)], strict=False)) + arguments
+
+
+def _without_arguments_of(name: str) -> tuple[str, str]:
+    """("parse", "(long)") of `int parse(long)`"""
+    short = COPY.sub("", PART.sub("", short_name(name)))
+    _, found, after = name.partition(short)
+    return (short, after) if found else (name, "")
 
 
 def matched(

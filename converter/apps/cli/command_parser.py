@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 
-# Of the arguments that take any number of words: inputs, and those of `query`, the last of which is SQL.
-TAKEN = ("inputs", "words")
+# Of the arguments that take any number of words: inputs, those of `compare`, and those of `query`, the last of which is
+# SQL.
+TAKEN = ("inputs", "recordings", "words")
 
 
 class OneOutput(argparse.Action):
