@@ -173,6 +173,9 @@ def test_the_word_is_that_of_the_whole_where_it_changed() -> None:
     new = named(rng, USUAL | {"parse": 6000, "scan": 200})
     assert re.match(r"slower: time of samples \+.*, parse \+.*, scan -", said(named(rng, USUAL), new))
     assert re.match(r"slower: .*hash \+", said(named(rng, USUAL), named(rng, USUAL | {"hash": 1300})))
+    new = named(rng, USUAL | {"hash": 1300, "helper": 30})
+    assert re.match(r"slower: .*hash \+.*, helper \+", said(named(rng, USUAL), new))
+    assert re.match(r"changed: helper \+.*; the whole: ", said(named(rng, USUAL), named(rng, USUAL | {"helper": 30})))
 
 
 def test_a_recording_that_only_lasted_longer_is_not_slower() -> None:

@@ -75,7 +75,8 @@ def _words(table: Compared, comparison: Comparison) -> set[str]:
     has_more, has_less = ({row.difference > 0 for row in table.changed} >= {of} for of in (True, False))
     if (has_more and has_less) or not _is_of_whole(table, comparison):
         return {"changed"}
-    return {"slower" if has_more else "faster"} if table.amounts.is_time else words
+    # What is new beside what became slower is of one kind with it.
+    return words - {"changed"} or words
 
 
 def _is_of_whole(table: Compared, comparison: Comparison) -> bool:
