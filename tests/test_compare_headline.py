@@ -178,6 +178,19 @@ def test_the_word_is_that_of_the_whole_where_it_changed() -> None:
     assert re.match(r"changed: helper \+.*; the whole: ", said(named(rng, USUAL), named(rng, USUAL | {"helper": 30})))
 
 
+def test_numbers_say_nothing_against_times() -> None:
+    """More objects of a class, in a program that is slower, or whose times are the same."""
+    rng = np.random.default_rng(13)
+
+    def side(n_orders: int, n_hash: int) -> list[Run]:
+        classes = Totals().classes.of([("Order",)], np.array([[n_orders, 24 * n_orders, 0, 0]]))
+        runs = named(rng, USUAL | {"hash": n_hash})
+        return [dataclasses.replace(run, totals=dataclasses.replace(run.totals, classes=classes)) for run in runs]
+
+    assert re.match(r"slower: .*hash \+", said(side(1000, 1000), side(2000, 1300)))
+    assert said(side(1000, 1000), side(2000, 1000)) == "changed: Order +24 kB (+100%, 24 kB to 48 kB)"
+
+
 def test_a_recording_that_only_lasted_longer_is_not_slower() -> None:
     """As while the machine does something else: samples are of CPU time."""
     rng = np.random.default_rng(10)

@@ -25,6 +25,9 @@ NEARLY_ALL = 0.9
 NOTICEABLE = 0.01
 # Which table names functions: the first that has something to tell.
 NAMING = ("self", "total", "allocated_bytes", "calls")
+OF_TIMES = ("self", "total")
+# What functions have more that others have less.
+MOVED = "moved"
 # Tables of times that are no sums.
 PARTS_OF_EVENTS = ("event.p50", "event.p99", "event.max")
 WORDS = {
@@ -46,7 +49,9 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
         return words.pop() if len(words) == 1 else "changed"
     words = {word for table in comparison.tables for word in _words(table, comparison)}
     if words or comparison.tiers_changed:
-        return words.pop() if len(words) == 1 else "changed"
+        # Numbers, as of calls, say nothing against times.
+        of_times = words - {"changed"}
+        return of_times.pop() if len(of_times) == 1 and MOVED not in of_times else "changed"
     return "unknown" if min(comparison.n_runs) < 2 or _may_have_changed(comparison) else "same"
 
 
@@ -65,18 +70,15 @@ def _word(row: Row) -> str:
 
 
 def _words(table: Compared, comparison: Comparison) -> set[str]:
-    """Returns how the significant rows of a table changed: "changed", too, where that is not what the whole did. What
-    functions have with their callees tells only where they themselves do not."""
+    """Returns how the significant rows of a table changed; MOVED where that is not what the whole did. What functions
+    have with their callees tells only where they themselves do not."""
     if table.name == "total" and any(t.changed for t in comparison.tables_named("self")):
         return set()
     words = {_word(row) for row in table.changed}
-    if table.name not in ("self", "total") or not words:
+    if table.name not in OF_TIMES or not words:
         return words
     has_more, has_less = ({row.difference > 0 for row in table.changed} >= {of} for of in (True, False))
-    if (has_more and has_less) or not _is_of_whole(table, comparison):
-        return {"changed"}
-    # What is new beside what became slower is of one kind with it.
-    return words - {"changed"} or words
+    return {MOVED} if (has_more and has_less) or not _is_of_whole(table, comparison) else words
 
 
 def _is_of_whole(table: Compared, comparison: Comparison) -> bool:
@@ -123,8 +125,9 @@ def _headline(comparison: Comparison, outcomes: Sequence[Outcome]) -> str:
         unknown = [row for row in comparison.main_rows if row.verdict == "unknown"]
         return "; ".join([word, *(_unknown(row, comparison) for row in unknown)])
     changed = ", ".join(_changed(comparison))
-    whole = [row for row in comparison.main_rows if not row.is_changed] if verdict == "changed" else []
     line = f"{word}: {changed}" if changed else word
+    is_of_times = comparison.whole.changed or any(t.changed for t in comparison.tables if t.name in OF_TIMES)
+    whole = [row for row in comparison.main_rows if verdict == "changed" and is_of_times and not row.is_changed]
     return "; ".join([line, *(f"the whole: {_unknown(row, comparison)}" for row in whole)])
 
 
