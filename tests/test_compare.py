@@ -150,7 +150,10 @@ def test_what_samples_of_both_sides_stand_for_is_the_whole(tmp_path: Path) -> No
     for sides in (([plain] * 2, [timed] * 2), ([timed] * 2, [plain] * 2)):
         found = compare(*sides)
         assert found.whole.rows == ()
-        assert "samples of some runs say for what they stand, as a time, and those of others do not" in found.notes
+        note = "samples of some runs say for what they stand, as a time, and those of others do not"
+        assert note in found.notes
+        with pytest.raises(UsageError, match=f"{note}; neither side has time; they have self, total"):
+            evaluate(parse("time > 5%"), found)
         assert verdict_of(found) == "same"
 
 

@@ -216,7 +216,7 @@ def unlike(sides: Sides) -> Iterator[str]:
     ]
     if all(events) and events[0] != events[1]:
         yield f"samples are of {events[0]} in the base and of {events[1]} on the new side: they do not count the same"
-    elif sides.measure is None:
+    if sides.measure is None:
         yield "samples of some runs say for what they stand, as a time, and those of others do not"
 
 
@@ -268,7 +268,7 @@ def _notes_of_periods(by_run: Sequence[Mapping[EventKey, Event]], n_base: int) -
     for key in common:
         events = [[of[key] for of in side] for side in (by_run[:n_base], by_run[n_base:])]
         base, new = ({_period(event) for event in side} for side in events)
-        if base != new and _is_other_rate(*events):
+        if base != new and "" not in base | new and _is_other_rate(*events):
             what = "weights" if key[2] in OF_WORK and not is_time(*key[:2]) else "times"
             yield (
                 f"{key[0]}: a sample is of {_names(base)} in the base and of {_names(new)} on the new side; "
@@ -277,9 +277,10 @@ def _notes_of_periods(by_run: Sequence[Mapping[EventKey, Event]], n_base: int) -
 
 
 def _period(event: Event) -> str:
-    """Returns what passes from one sample to the next."""
-    if event.unit == "ns" or (event.unit == "samples" and event.interval_ns):
-        return format_duration(event.interval_ns or event.period)
+    """Returns what passes from one sample to the next, "" where nobody knows."""
+    if event.unit in ("ns", "samples"):
+        known = event.interval_ns or event.period
+        return format_duration(known) if known else ""
     if event.period:
         return str(event.period)
     if event.interval_ns:

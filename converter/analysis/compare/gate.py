@@ -267,7 +267,7 @@ def _rows(gate: Gate, comparison: Comparison) -> list[tuple[Compared, Row]]:
 
 def _tables(gate: Gate, comparison: Comparison) -> list[Compared]:
     """The tables that it is about. What samples of the main event have are samples."""
-    found = comparison.tables_named(gate.table)
+    found = [table for table in comparison.tables_named(gate.table) if table.rows]
     if not found and gate.metric == comparison.events.main and not gate.is_of_kind:
         tables = comparison.tables_named(gate.statistic or "self")
         return [table for table in tables if table.amounts.model in ("samples", "measured")]
