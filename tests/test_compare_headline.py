@@ -199,6 +199,8 @@ def test_a_recording_that_only_lasted_longer_is_not_slower() -> None:
     line = said(base, new, "time > 10%")
     assert re.match(r"changed: duration of the recording \+.*; the whole: time of samples ", line)
     assert said(base, new, "time('duration of the recording') > 10%").startswith("a gate failed: time('duration")
+    slower = [dataclasses.replace(run, duration_ns=6 * run.duration_ns) for run in named(rng, USUAL | {"hash": 1300})]
+    assert re.match(r"slower: duration of the recording \+.*, hash \+", said(base, slower))
     classes = Totals().classes.of([("Order",)], np.array([[10, 240, 0, 0]]))
     without = [dataclasses.replace(run, totals=dataclasses.replace(Totals(), classes=classes)) for run in (*base, *new)]
     assert said(without[:5], without[5:], "time > 10%") == "a gate failed: time > 10%"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -45,24 +45,22 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
         return "failed"
     if comparison.is_identical:
         return "identical"
-    if words := _words_of_whole(comparison):
-        return words.pop() if len(words) == 1 else "changed"
+    main = {_word(row) for row in comparison.main_rows if row.is_changed}
+    # That a recording lasted longer says little: the program may have waited for the machine.
+    lasted = {_word(row) for row in comparison.whole.changed if row not in comparison.main_rows}
+    if main:
+        return _joined(main | lasted)
     words = {word for table in comparison.tables for word in _words(table, comparison)}
-    if words or comparison.tiers_changed:
+    if words or lasted or comparison.tiers_changed:
         # Numbers, as of calls, say nothing against times.
         of_times = words - {"changed"}
-        return of_times.pop() if len(of_times) == 1 and MOVED not in of_times else "changed"
+        return _joined(of_times | lasted) if of_times else "changed"
     return "unknown" if min(comparison.n_runs) < 2 or _may_have_changed(comparison) else "same"
 
 
-def _words_of_whole(comparison: Comparison) -> set[str]:
-    """Returns how the whole changed. That a recording lasted longer says only that it is another one: the program may
-    have waited for the machine."""
-    main = {_word(row) for row in comparison.main_rows if row.is_changed}
-    if main == {"slower"} or main == {"faster"} or len(comparison.main_rows) == len(comparison.whole.rows):
-        others = {_word(row) for row in comparison.whole.changed}
-        return main if not main or others == main else {"changed"}
-    return {"changed"} if comparison.whole.changed else set()
+def _joined(words: Collection[str]) -> str:
+    """Returns the word, if it is one of times, and "changed" for several."""
+    return "changed" if len(words) > 1 or MOVED in words else next(iter(words))
 
 
 def _word(row: Row) -> str:
@@ -77,8 +75,8 @@ def _words(table: Compared, comparison: Comparison) -> set[str]:
     words = {_word(row) for row in table.changed}
     if table.name not in OF_TIMES or not words:
         return words
-    has_more, has_less = ({row.difference > 0 for row in table.changed} >= {of} for of in (True, False))
-    return {MOVED} if (has_more and has_less) or not _is_of_whole(table, comparison) else words
+    is_both = len({row.difference > 0 for row in table.changed}) > 1
+    return {MOVED} if is_both or not _is_of_whole(table, comparison) else words
 
 
 def _is_of_whole(table: Compared, comparison: Comparison) -> bool:
