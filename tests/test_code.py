@@ -398,9 +398,9 @@ def frames_at(key: tuple[int, int], version: int) -> list[int]:
 
 
 @many
-@given(SAMPLES, st.sampled_from([3, 4, 6, MAX_FRAMES]))
-def test_compose(samples: list[Sample], max_frames: int) -> None:
-    """Each sample's path, cut at the root by whole addresses; each stack once."""
+@given(SAMPLES, st.sampled_from([3, 4, 6, MAX_FRAMES]), st.sampled_from([-1, 9999]))
+def test_compose(samples: list[Sample], max_frames: int, cut_frame: int) -> None:
+    """Each sample's path, cut at the root by whole addresses, under the frame that says so; each stack once."""
     samples.sort(key=lambda sample: sample.ts)
     paths = collect(*columns_of(samples))
     keys = keys_in(paths)
@@ -412,7 +412,7 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
     first_frame = np.concatenate(([0], np.cumsum([len(f) for f in frames]))).astype(np.int64)
     flat = np.array([frame for some in frames for frame in some], np.int32)
     is_unknown, is_late = (np.array([address % n == 0 for (_, address), _ in versions], np.uint8) for n in (2, 3))
-    composer = StackComposer(first, start, first_frame, flat, is_unknown, is_late, max_frames)
+    composer = StackComposer(first, start, first_frame, flat, is_unknown, is_late, max_frames, cut_frame)
     # The table has 1,024 rows at first: it is nearly full.
     stacks, before = NodeTable(), np.arange(-1, 1018, dtype=np.int32)
     stacks.append(before, before + 2)
@@ -434,7 +434,9 @@ def test_compose(samples: list[Sample], max_frames: int) -> None:
             if len(wanted) + len(part) > max_frames:
                 break
             wanted = part + wanted
-        n_cut += sum(map(len, parts)) > max_frames
+        if sum(map(len, parts)) > max_frames:
+            n_cut += 1
+            wanted = [cut_frame] * (cut_frame >= 0) + wanted
         found = []
         while row >= 0:
             found.insert(0, int(frame[row]))

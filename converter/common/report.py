@@ -195,7 +195,7 @@ KINDS: dict[str, Kind] = {
     "unwinding_damaged": Kind("loss", "unreadable records of unwind information of files were ignored"),
     "unwinding_guessed": Kind("info",
         "frames were found by frame pointer because there is no unwind information: a caller may be missing"),
-    "stack_cut": Kind("loss", "frames beyond the 1024 nearest to the leaf were left out"),
+    "stack_cut": Kind("loss", "frames beyond the 16,384 nearest to the leaf were left out"),
     "clock_differs": Kind("loss",
         "samples and jitted code are on different clocks: code may be missed or mistaken where addresses are reused",
         "record with perf record -k CLOCK_MONOTONIC, or give their difference with --clock-offset"),

@@ -53,5 +53,6 @@ class StackComposer:
         is_unknown: NDArray[np.uint8],
         is_late: NDArray[np.uint8],
         max_frames: int,
+        cut_frame: int = -1,
     ) -> Self: ...
     def compose(self, paths: Paths, stacks: NodeTable) -> NDArray[np.int32]: ...

@@ -267,7 +267,8 @@ cdef class StackComposer:
     What a key stands for can change: its versions are rows first_version[key] to first_version[key + 1], each from
     version_from on (rising within a key; the first holds before, too), with the frames first_frame[version] to
     first_frame[version + 1] of `frames`, outermost first and at most max_frames. Beyond max_frames, addresses at the
-    root are cut, each with all its frames: what is inlined stays with what it is inlined into.
+    root are cut, each with all its frames: what is inlined stays with what it is inlined into. Such stacks stand under
+    the frame cut_frame, unless it is -1.
 
     n_cut: how many samples were cut; n_unknown, n_late: how many of their keys are of
     is_unknown and is_late.
@@ -277,13 +278,15 @@ cdef class StackComposer:
     cdef const int32_t[::1] _frames
     cdef const uint8_t[::1] _is_unknown, _is_late
     cdef Py_ssize_t _max_frames
+    cdef int32_t _cut_frame
     cdef uint8_t[::1] _single
     cdef readonly int64_t n_cut, n_unknown, n_late
 
     def __cinit__(
         self, const int64_t[::1] first_version not None, const int64_t[::1] version_from not None,
         const int64_t[::1] first_frame not None, const int32_t[::1] frames not None,
-        const uint8_t[::1] is_unknown not None, const uint8_t[::1] is_late not None, Py_ssize_t max_frames
+        const uint8_t[::1] is_unknown not None, const uint8_t[::1] is_late not None, Py_ssize_t max_frames,
+        int32_t cut_frame=-1
     ):
         cdef Py_ssize_t n_versions = version_from.shape[0]
         cdef Py_ssize_t k
@@ -301,7 +304,7 @@ cdef class StackComposer:
                 raise ValueError("StackComposer: a version of more frames than a stack may have")
         self._first_version, self._version_from, self._first_frame = first_version, version_from, first_frame
         self._frames, self._is_unknown, self._is_late = frames, is_unknown, is_late
-        self._max_frames = max_frames
+        self._max_frames, self._cut_frame = max_frames, cut_frame
         self._single = np.empty(len(first_version) * sizeof(Single), np.uint8)
         single = <Single*>&self._single[0]
         for k in range(first_version.shape[0] - 1):
@@ -329,6 +332,7 @@ cdef class StackComposer:
         cdef int32_t[::1] stack = stack_array
         cdef uint8_t[:, ::1] buffer = np.zeros((CACHED, width * sizeof(Step)), np.uint8)
         cdef int32_t[CACHED] n_composed
+        cdef int32_t top
         cdef Py_ssize_t i = 0
         cdef Py_ssize_t used = 0
         cdef Py_ssize_t t, d, j, k, depth, total
@@ -339,7 +343,7 @@ cdef class StackComposer:
             n_composed[t] = 0
         self.n_cut = self.n_unknown = self.n_late = 0
         while True:
-            stacks.reserve(stacks.n_nodes + self._max_frames)
+            stacks.reserve(stacks.n_nodes + self._max_frames + 1)
             with nogil:
                 while i < n:
                     t = threads[i] & (CACHED - 1)
@@ -367,7 +371,7 @@ cdef class StackComposer:
                         break
                     n_composed[t] = min(n_composed[t], k)
                     total = path[depth - 1].frames if depth else 0
-                    if stacks.n_nodes + min(total, self._max_frames) > stacks.parents.shape[0]:
+                    if stacks.n_nodes + min(total, self._max_frames + 1) > stacks.parents.shape[0]:
                         break
                     k = n_composed[t]
                     n_composed[t] = depth
@@ -378,7 +382,8 @@ cdef class StackComposer:
                         k += 1
                         self.n_cut += 1
                         n_composed[t] = 0
-                        stack[i] = self._enter(stacks, path, k, depth, -1)
+                        top = stacks.intern_next(-1, self._cut_frame) if self._cut_frame >= 0 else -1
+                        stack[i] = self._enter(stacks, path, k, depth, top)
                     else:
                         stack[i] = self._enter(stacks, path, k, depth, path[k - 1].stack if k else -1)
                     if depth:

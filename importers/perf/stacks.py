@@ -23,8 +23,10 @@ from traceferry.importers.perf.spaces import (
 )
 from traceferry.model import Array, TraceBuilder
 from traceferry.native.nodes import NodeTable
+from traceferry.unwinding.endings import TRUNCATED
 
-MAX_FRAMES = 1024
+# Twice as many addresses as a record of perf has room for: what is beyond is inlined.
+MAX_FRAMES = 16384
 # PERF_RECORD_MISC_HYPERVISOR, _GUEST_KERNEL, _GUEST_USER: what is mapped there is not recorded. The kernel records no
 # callchains of them either. Addresses in a guest's kernel may have names.
 GUEST_KERNEL_MODE, GUEST_USER_MODE = 4, 5
@@ -74,7 +76,11 @@ def stacks_of(
     first_frame, frames = frames_of(found, maps, natives, trace, MAX_FRAMES)
     first_version = np.searchsorted(found.key, np.arange(len(paths.spaces) + 1))
     is_unknown, is_late = (found.kind == NOTHING).view(np.uint8), found.is_late.view(np.uint8)
-    composer = StackComposer(first_version, found.start, first_frame, frames, is_unknown, is_late, MAX_FRAMES)
+    may_be_cut = paths.longest * int(np.diff(first_frame).max(initial=0)) > MAX_FRAMES
+    composer = StackComposer(
+        first_version, found.start, first_frame, frames, is_unknown, is_late, MAX_FRAMES,
+        _cut_frame(trace) if may_be_cut else -1,
+    )  # fmt: skip
     n_before, stacks = len(trace.stacks), NodeTable()
     stacks.append(trace.stacks["prefix"], trace.stacks["frame"])
     stack = composer.compose(paths, stacks)
@@ -85,3 +91,8 @@ def stacks_of(
     report.note("code_announced_late", composer.n_late, where=where)
     report.note("mappings_left_out", found.n_left_out, where=where)
     return stack
+
+
+def _cut_frame(trace: TraceBuilder) -> int:
+    func = trace.funcs.intern(name=trace.strings.intern(TRUNCATED), kind=trace.strings.intern("function"))
+    return trace.frames.intern(func=func, category=trace.add_category("Other"))
