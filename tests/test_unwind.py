@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def module(frame: EhFrame, **more: object) -> Module:
 
 
 def unwind(
-    registers: dict[int, int], dump: bytes, app: Module, is_whole: bool = False, bias: int = BIAS
+    registers: dict[int, int], dump: bytes, app: Module, is_short: bool = False, bias: int = BIAS
 ) -> tuple[list[int], str, Unwinder]:
     """Addresses, how the stack ended, and who unwound it."""
     recorded = b"".join(struct.pack("<Q", registers.get(register, 0)) for register in ORDER)
@@ -55,7 +56,7 @@ def unwind(
         X86_64, False, np.frombuffer(recorded + dump, np.uint8),
         np.array([register if register in registers else -1 for register in ORDER], np.int32),
         np.zeros(1, np.int64), np.array([len(recorded)]), np.array([len(dump)]),
-        np.array([Flag.IS_WHOLE_STACK * is_whole], np.uint8),
+        np.array([Flag.IS_SHORT_COPY * is_short], np.uint8),
     )  # fmt: skip
     unwinder = Unwinder([app], stacks)
     chains = unwinder.unwind(np.zeros(1, np.int64), space)
@@ -151,17 +152,45 @@ def test_a_register_that_is_not_known_ends_the_stack() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "is_whole", "end"),
+    ("words", "is_short", "end"),
     [
         ([0], False, "COMPLETE"),  # a return address of 0
         ([], False, "TRUNCATED"),
-        ([], True, "ELSEWHERE"),  # the dump ends where the stack does
+        ([], True, "NOT_COPIED"),
         ([0x1234], False, "BAD_ADDRESS"),
+        # argc, argv: the function is at the entry point of a process, and has unwind information all the same.
+        ([2, 0x7FF0, 0x7FF8, 0, 0], False, "COMPLETE"),
+        ([2, 0x7FF0, 0x7FF8, 1, 0], False, "BAD_ADDRESS"),
+        ([2, 0x6FF0, 0x7FF8, 0, 0], False, "BAD_ADDRESS"),
+        ([2, 0x7FF0, 0x7FF8], False, "BAD_ADDRESS"),
     ],
 )
-def test_ends(words: list[int], is_whole: bool, end: str) -> None:
-    found = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, struct.pack(f"<{len(words)}Q", *words), one_call(b""), is_whole)
+def test_ends(words: list[int], is_short: bool, end: str) -> None:
+    found = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, struct.pack(f"<{len(words)}Q", *words), one_call(b""), is_short)
     assert found[:2] == ([BIAS + 0x1164], end)
+
+
+@pytest.mark.parametrize(
+    ("interrupted_sp", "is_short", "end"),
+    [
+        (0x7020, False, "COMPLETE"),
+        (0x7040, False, "TRUNCATED"),  # the handler ran on the same stack, of which more should have been copied
+        (0x7038, True, "NOT_COPIED"),
+        (0x7400, True, "ELSEWHERE"),  # the stack that was copied ends before
+        (0x7400, False, "TRUNCATED"),
+        (0xC000, False, "ELSEWHERE"),  # no signal has a frame as large
+        (0x6000, False, "ELSEWHERE"),
+    ],
+)
+def test_what_a_signal_interrupted_on_this_stack_or_another(interrupted_sp: int, is_short: bool, end: str) -> None:
+    """The frame of the signal has the stack pointer and the program counter of what it interrupted, which has 24 bytes
+    of local variables."""
+    frame = EhFrame().fde(0x1100, 256, cfa_is(b"\x77\0\x06") + saved_where(RIP, b"\x77\x08"), b"zRS")
+    frame.fde(0x1200, 256, def_cfa(RSP, 32)).fde(0x1300, 256, undefined(RIP))
+    words = [interrupted_sp, BIAS + 0x1264, *[BIAS + 0x1364] * 6]
+    registers = {RSP: 0x7000, RIP: BIAS + 0x1164}
+    found, ended, _ = unwind(registers, struct.pack("<8Q", *words), module(frame), is_short)
+    assert (found[:2], ended) == ([BIAS + 0x1164, BIAS + 0x1264], end)
 
 
 def test_a_circle_ends() -> None:
@@ -222,24 +251,41 @@ def test_a_frame_that_has_saved_no_frame_pointer_is_the_outermost(saved: int, en
 
 
 @pytest.mark.parametrize(
-    ("saved", "is_whole", "end"),
+    ("saved", "is_short", "end"),
     [
         (0x7030, False, "TRUNCATED"),
         (0x7028, False, "TRUNCATED"),  # the return address is behind the copy
-        (0x7030, True, "NO_CFI"),  # the stack ends where the copy does
+        (0x7030, True, "NOT_COPIED"),
         (0x7031, False, "NO_CFI"),  # no address of a word
         (0x6000, False, "NO_CFI"),
         (0x7FFF_FFFF_0000, False, "NO_CFI"),  # farther than a stack is long
     ],
 )
-def test_a_frame_pointer_behind_the_copy_of_the_stack(saved: int, is_whole: bool, end: str) -> None:
+def test_a_frame_pointer_behind_the_copy_of_the_stack(saved: int, is_short: bool, end: str) -> None:
     """Of code without call-frame information that keeps frame pointers, as V8's, Chromium's and Deno's."""
     frame = EhFrame().fde(0x1000, 256, undefined(RIP))
     registers = {RSP: 0x7000, RBP: 0x7010, RIP: BIAS + 0x3000}
     words = struct.pack("<6Q", 1, 2, saved, BIAS + 0x3064, 0, 0)
-    assert unwind(registers, words, module(frame), is_whole)[:2] == ([BIAS + 0x3000, BIAS + 0x3064], end)
+    assert unwind(registers, words, module(frame), is_short)[:2] == ([BIAS + 0x3000, BIAS + 0x3064], end)
     # The register of the sample itself may be anything.
-    assert unwind({**registers, RBP: saved}, words, module(frame), is_whole)[1] == "NO_CFI"
+    assert unwind({**registers, RBP: saved}, words, module(frame), is_short)[1] == "NO_CFI"
+
+
+@pytest.mark.parametrize(
+    ("name", "rbp", "end"),
+    [
+        ("ld-musl-x86_64.so.1", 0, "COMPLETE"),
+        ("libc.so", 0, "COMPLETE"),
+        ("libc.so", 0x7000, "NO_CFI"),
+        ("libc.so.6", 0, "NO_CFI"),
+    ],
+)
+def test_a_thread_of_musl_begins_with_a_frame_pointer_of_0(name: str, rbp: int, end: str) -> None:
+    """musl has no call-frame information of its own code; elsewhere the register may be anything."""
+    app = replace(module(EhFrame().fde(0x1100, 256, b"")), name=name)
+    words = struct.pack("<2Q", BIAS + 0x1064, 0)
+    found, ended, _ = unwind({RSP: 0x7000, RBP: rbp, RIP: BIAS + 0x1164}, words, app)
+    assert (found, ended) == ([BIAS + 0x1164, BIAS + 0x1064], end)
 
 
 def test_the_entry_point_is_the_end() -> None:

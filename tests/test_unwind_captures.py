@@ -33,7 +33,7 @@ REGISTERS: dict[Machine, dict[int, int]] = {
     AARCH64: {bit: bit for bit in range(33)},
 }
 MACHINES = {"big32": I386, "arm64-pac": AARCH64}
-ENDS = ("end", "truncated", "elsewhere", "no_cfi", "bad_address", "bad_cfa", "lost_register", "limit")
+ENDS = ("end", "truncated", "not_copied", "elsewhere", "no_cfi", "bad_address", "bad_cfa", "lost_register")
 HOWS = ("ip", "cfi", "signal", "plt", "fp")
 NAMELESS = ("//", "[heap", "[stack", "anon", "/memfd", "/dev/zero")
 
@@ -101,7 +101,7 @@ class Unwound:
             return np.array([event[name] for event in samples], np.int64)
 
         flags = (column("is_kernel_mode") * Flag.IS_KERNEL_MODE).astype(np.uint8)
-        flags |= (column("n_real") < column("size")).astype(np.uint8) * np.uint8(Flag.IS_WHOLE_STACK)
+        flags |= (column("n_real") < column("size")).astype(np.uint8) * np.uint8(Flag.IS_SHORT_COPY)
         register_of = [REGISTERS[self.machine].get(bit, -1) for bit in self.recording.registers]
         return UserStacks(
             self.machine, False, np.frombuffer(self.recording.data, np.uint8), np.array(register_of, np.int32),

@@ -35,6 +35,7 @@ HERE = __import__("platform").node()
 RECORDED = "perf record -F 999 -g -o x.data ./app"
 DWARF = "perf record -F 999 --call-graph dwarf,16384 -o x.data ./app"
 MAIN = "main@app _start@app"
+OF_MUSL = "(no~unwind~information:~libc.so)"
 OF_MEMORY = "(no~unwind~information:~memory~without~a~file)"
 
 
@@ -220,9 +221,53 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          f"  code without frame pointers ends them; perf can copy the stacks instead: {DWARF}"],
     ),
     "too deep for the kernel": (
-        {"stacks": {" ".join(["f@app"] * 130): 50, f"f@app {MAIN}": 50}},
+        {"stacks": {" ".join(["f@app"] * 127): 50, f"f@app {MAIN}": 50}},
         ["50 % of the stacks are cut: they are too deep",
          "  the kernel ends stacks at 127 frames: sysctl kernel.perf_event_max_stack=1023"],
+    ),
+    "too deep for what the kernel was told": (
+        {"stacks": {" ".join(["f@app"] * 1023): 50, f"f@app {MAIN}": 50}},
+        ["50 % of the stacks are cut: they are too deep",
+         "  the kernel ends stacks at 1023 frames: sysctl kernel.perf_event_max_stack=4095"],
+    ),
+    "too deep for all that it can be told": (
+        {"stacks": {" ".join(["f@app"] * 4095): 50, f"f@app {MAIN}": 50}},
+        ["50 % of the stacks are cut: they are too deep"],
+    ),
+    "deep, and whole": (
+        {"stacks": {" ".join(["f@app"] * 144 + ["fiber@app"]): 50, f"f@app {MAIN}": 50}},
+        ["good recording: 100 samples of cpu-clock, 2ms"],
+    ),
+    "copied stacks without a mark are whole, wherever they end": (
+        {"stacks": {"f@app fiber@app": 50, " ".join(["f@app"] * 127): 50, "f@app g@app h@app [unknown]": 9},
+         "call_graph": "dwarf", "command": "perf record --call-graph dwarf,16384 ./app"},
+        ["good recording: 109 samples of cpu-clock, 2ms"],
+    ),
+    "cut before main, or before the beginning of a thread": (
+        {"stacks": {f"f@app main@app x@libc.so {OF_MUSL}": 50, f"g@app start_thread@x.so {OF_MUSL}": 20,
+                    f"h@app make_fcontext@app {OF_MUSL}": 20, f"f@app makecontext@libc.so {OF_MUSL}": 9},
+         "call_graph": "dwarf"},
+        ["good recording: 99 samples of cpu-clock, 2ms"],
+    ),
+    "a function of a language that is called main is none of the program's": (
+        {"stacks": {f"f@app main@#Python g@app {OF_MUSL}": 50, f"h@app __restore_rt@x.so {OF_MUSL}": 50},
+         "call_graph": "dwarf", "notes": {"unwinding_no_information": {
+             "count": 100, "where": "x.data libc.so", "detail": "none", "advice": "compile it"}}},
+        ["100 % of the stacks are cut in libc.so", "  compile it"],
+    ),
+    "no memory behind large local variables": (
+        {"stacks": {"f@app (truncated~stack)": 60, f"f@app {MAIN}": 40}, "call_graph": "dwarf",
+         "command": "perf record --call-graph dwarf,4096 ./app",
+         "notes": {"unwinding_truncated": {"count": 20}, "unwinding_not_copied": {"count": 40}}},
+        ["60 % of the stacks are cut: large local variables are in the way",
+         "  what no function has written to, and what lies behind it, is not copied; stacks of code with frame "
+         "pointers need no copy: compile with -fno-omit-frame-pointer: perf record -g ./app"],
+    ),
+    "a processor whose stacks are not unwound": (
+        {"stacks": {"f@app": 60, f"f@app {MAIN}": 40}, "call_graph": "dwarf",
+         "notes": {"unwinding_not_done": {"count": 60}}},
+        ["60 % of the stacks are cut: copies of them are not unwound for this processor",
+         "  record with frame pointers: perf record --call-graph fp (or -g)"],
     ),
     "too little copied": (
         {"stacks": {"f@app (truncated~stack)": 60, f"f@app {MAIN}": 40}, "call_graph": "dwarf",
@@ -234,7 +279,9 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "all copied that can be": (
         {"stacks": {"f@app (truncated~stack)": 60}, "call_graph": "dwarf",
          "command": "perf record --call-graph dwarf,65528 ./app"},
-        ["100 % of the stacks are cut: they are deeper than perf copies"],
+        ["100 % of the stacks are cut: they are deeper than perf copies",
+         "  no more than 65528 bytes can be copied; stacks of code with frame pointers need no copy: compile with "
+         "-fno-omit-frame-pointer: perf record -g ./app"],
     ),
     "memory that no file holds": (
         {"stacks": {"f@app (no~unwind~information:~memory~without~a~file)": 60}, "call_graph": "dwarf",

@@ -188,6 +188,10 @@ KINDS: dict[str, Kind] = {
     "unwinding_truncated": Kind("loss",
         "stacks are truncated because too little of them was recorded; they are shown under (truncated stack)",
         "record more of each stack: perf record --call-graph dwarf,16384, up to 65528"),
+    "unwinding_not_copied": Kind("loss",
+        "stacks are truncated at memory that the kernel does not copy: a function with large local variables has not "
+        "written to all of them; they are shown under (truncated stack)",
+        "a larger copy ends there, too: compile with -fno-omit-frame-pointer and record with perf record -g"),
     "unwinding_no_information": Kind("loss", "stacks are truncated because some code has no unwind information",
         "give the recorded file with --symbols, or the file tree with --sysroot"),
     "unwinding_contradiction": Kind("loss",

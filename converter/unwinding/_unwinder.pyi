@@ -9,17 +9,15 @@ from traceferry.unwinding.machine import UserStacks
 from traceferry.unwinding.modules import Module, Problems
 from traceferry.unwinding.spaces import AddressSpace
 
-MAX_FRAMES: int
-
 class End(IntFlag):
     COMPLETE = 0
     TRUNCATED = 1
-    ELSEWHERE = 2
-    NO_CFI = 3
-    BAD_ADDRESS = 4
-    BAD_CFA = 5
-    LOST_REGISTER = 6
-    LIMIT = 7
+    NOT_COPIED = 2
+    ELSEWHERE = 3
+    NO_CFI = 4
+    BAD_ADDRESS = 5
+    BAD_CFA = 6
+    LOST_REGISTER = 7
 
 class How(IntFlag):
     BY_IP = 0
@@ -30,7 +28,7 @@ class How(IntFlag):
 
 class Flag(IntFlag):
     IS_KERNEL_MODE = 1
-    IS_WHOLE_STACK = 2
+    IS_SHORT_COPY = 2
 
 @final
 class Chains:

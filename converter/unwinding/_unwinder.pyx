@@ -42,15 +42,16 @@ from traceferry.unwinding._expressions cimport (
 
 
 cpdef enum End:
-    """How a stack ended."""
+    """How a stack ended. TRUNCATED: behind a copy that is as long as what was asked for; NOT_COPIED: behind one that is
+    shorter; ELSEWHERE: on another stack."""
     COMPLETE
     TRUNCATED
+    NOT_COPIED
     ELSEWHERE
     NO_CFI
     BAD_ADDRESS
     BAD_CFA
     LOST_REGISTER
-    LIMIT
 
 
 cpdef enum How:
@@ -64,18 +65,21 @@ cpdef enum How:
 
 
 cpdef enum Flag:
-    """What is known of a sample."""
+    """What is known of a sample. IS_SHORT_COPY: of its stack fewer bytes were copied than asked for. The kernel ends the
+    copy at the first page that is not in memory: behind the stack, or in it where nothing was written yet, as in an array
+    of which a function uses the beginning."""
     IS_KERNEL_MODE = 1
-    IS_WHOLE_STACK = 2
+    IS_SHORT_COPY = 2
 
 
 cdef enum:
-    _MAX_FRAMES = 2000
     # A return address takes a word of the stack, but for that of the first frame, which a register may hold.
     FREE_FRAMES = 2
     PAGE = 4096
     # The usual size of a stack: what lies farther from the stack pointer is on another one.
     FARTHEST = 8388608
+    # More than what the kernel puts between a signal's frame and the stack that it interrupted, vector registers too.
+    SIGNAL_FRAME = 16384
     # Behind an entry point: the first instructions of ld.so's _start have no call-frame information.
     ENTRY_BYTES = 64
     # How many operations of expressions a stack may need, besides one for each byte of its copy: a signal frame has
@@ -84,19 +88,18 @@ cdef enum:
     CACHE_BITS = 14
     NO_RULE = -1
 
-MAX_FRAMES = _MAX_FRAMES
-
 
 # ---------------------------------------------------------------- what is looked up
 
 
 cdef struct Module:
-    # Its rows, and its PLT sections, are first to last of those of all modules. is_read: whether that is known.
+    # Its rows, and its PLT sections, are first to last of those of all modules. is_read: whether what is here is known.
     int64_t row_first
     int64_t row_last
     int64_t plt_first
     int64_t plt_last
     uint64_t entry_point
+    int64_t is_musl
     int64_t is_read
 
 
@@ -119,7 +122,7 @@ cdef class _Modules:
         self.sources = sources
         self.problems = {}
         self.rule_sets = RuleSets()
-        self.modules = np.zeros(len(sources), "i8,i8,i8,i8,u8,i8")
+        self.modules = np.zeros(len(sources), "i8,i8,i8,i8,u8,i8,i8")
         self.row_pc = np.zeros(0, np.uint64)
         self.row_rule = np.zeros(0, np.int32)
         self.plt = np.zeros(0, np.uint64)
@@ -140,6 +143,7 @@ cdef class _Modules:
             self.plt = with_more(self.plt.base, self.n_plt, plt)
             self.n_plt += len(plt) // 2 * 2
             module.entry_point = source.entry_point
+            module.is_musl = source.is_musl
         module.row_last, module.plt_last = self.n_rows, self.n_plt
         module.is_read = True
         return 0
@@ -183,7 +187,8 @@ cdef class _Walk:
 
     pc, sp: of the frame; lookup_address: the address that is looked up, which for a return address is the byte before;
     mapping, rule: what is there. how: how pc was found; is_exact: whether it is an instruction's address and no return
-    address; is_first: whether it is the sample's own. goes_on: whether the stack has not ended; end, bad_module: how it
+    address; is_first: whether it is the sample's own; is_on_other_stack: whether a signal interrupted it on another stack
+    than the one that was copied. goes_on: whether the stack has not ended; end, bad_module: how it
     ended.
     """
 
@@ -223,6 +228,7 @@ cdef class _Walk:
     cdef int how
     cdef bint is_exact
     cdef bint is_first
+    cdef bint is_on_other_stack
     cdef bint goes_on
     cdef int end
     cdef Py_ssize_t bad_module
@@ -284,6 +290,7 @@ cdef class _Walk:
         self.how = BY_IP
         self.is_exact = True
         self.is_first = True
+        self.is_on_other_stack = False
         self.goes_on = True
         self.registers.known = 0
         for k in range(register_of.shape[0]):
@@ -318,7 +325,7 @@ cdef class _Walk:
         self.mapping = found.mapping
         self.rule = found.rule
         if self.mapping < 0 and not self.is_first:
-            self.stop(BAD_ADDRESS)
+            self.stop(COMPLETE if self.is_argument_count() else BAD_ADDRESS)
         return 0
 
     cdef int find(self, uint64_t address, Found* found) except -1 nogil:
@@ -375,6 +382,18 @@ cdef class _Walk:
         cdef uint64_t entry_point = self.modules.modules[self.module].entry_point if self.module >= 0 else 0
         return entry_point != 0 and self.link_address() - entry_point < ENTRY_BYTES
 
+    cdef bint is_argument_count(self) noexcept nogil:
+        """Whether pc is no return address, but argc, behind which argv lies with a 0 at its end: so the stack of a process
+        begins, and nobody calls the function at its entry point, which a program without a C library may have in C."""
+        cdef uint64_t n = self.pc
+        cdef uint64_t argument, end
+        if n >= self.memory.size // self.word:
+            return False
+        self.memory.failure = 0
+        argument = self.memory.load(self.sp, self.word)
+        end = self.memory.load(self.sp + n * self.word, self.word)
+        return self.memory.failure == 0 and argument > self.sp and argument - self.sp <= FARTHEST and end == 0
+
     cdef inline void move(self, uint64_t pc, uint64_t cfa, int how, bint is_signal) noexcept nogil:
         """Goes to the caller, if it is plausible. cfa: its stack pointer."""
         pc &= self.address_mask
@@ -382,6 +401,10 @@ cdef class _Walk:
             self.stop(COMPLETE)
         elif not is_signal and (cfa < self.sp or (cfa == self.sp and not self.is_first)):
             self.stop(BAD_CFA)
+        elif is_signal and (cfa < self.memory.low or cfa - self.memory.low > self.memory.size):
+            self.is_on_other_stack = (
+                self.flags & IS_SHORT_COPY != 0 or cfa < self.sp or cfa - self.sp > SIGNAL_FRAME
+            )
         self.sp = cfa
         self.pc = pc
         self.how = how
@@ -506,13 +529,12 @@ cdef class _Walk:
 
     cdef bint is_missing_elsewhere(self) noexcept nogil:
         """Whether the address that is not known lies on another stack than the dump."""
-        return self.memory.missing < self.memory.low or self.memory.missing - self.memory.low > FARTHEST
+        return self.is_on_other_stack or self.memory.missing < self.memory.low or self.memory.missing - self.memory.low > FARTHEST
 
     cdef int ending(self, int failure, bint is_elsewhere) noexcept nogil:
-        """Returns how a stack ends where a value cannot be had. Behind a dump that is shorter than it might be is no
-        stack."""
+        """Returns how a stack ends where a value cannot be had."""
         if failure == NO_MEMORY:
-            return ELSEWHERE if is_elsewhere or self.flags & IS_WHOLE_STACK else TRUNCATED
+            return ELSEWHERE if is_elsewhere else NOT_COPIED if self.flags & IS_SHORT_COPY else TRUNCATED
         return LOST_REGISTER if failure == NO_REGISTER else BAD_CFA
 
     # ------------------------------------------------------------ without call-frame information
@@ -531,7 +553,7 @@ cdef class _Walk:
             self.memory.failure = 0
             value = self.memory.load(cfa, self.word)
             if self.memory.failure != 0:
-                self.stop(TRUNCATED)
+                self.stop(self.ending(NO_MEMORY, self.is_missing_elsewhere()))
                 return
             cfa += self.word
         self.registers.known &= self.callee_saved
@@ -541,11 +563,14 @@ cdef class _Walk:
     cdef void by_frame_pointer(self) noexcept nogil:
         """Goes to the caller by two words at the frame pointer: the caller's, and the return address, which must be in
         code. Where those of a frame say 0, that is the outermost one (System V ABI of x86-64, section 3.4.1), as
-        Go's runtime.goexit is."""
+        Go's runtime.goexit is; musl's threads begin with a 0 in the register, too."""
         cdef uint64_t slot = self.registers.values[self.fp_register]
         cdef uint64_t cfa = slot + 2 * self.word
         cdef uint64_t fp, value
-        if slot == 0 and self.how == BY_FRAME_POINTER and is_known(&self.registers, self.fp_register):
+        if slot == 0 and is_known(&self.registers, self.fp_register) and (
+            self.how == BY_FRAME_POINTER
+            or (not self.is_first and self.module >= 0 and self.modules.modules[self.module].is_musl)
+        ):
             self.stop(COMPLETE)
             return
         self.stop(NO_CFI)
@@ -557,8 +582,8 @@ cdef class _Walk:
         value = self.memory.load(slot + self.word, self.word) & self.address_mask
         if self.memory.failure != 0:
             # Behind the copy of the stack is more of it: what the frame pointer of a caller says is believed.
-            if not self.is_first and self.ending(NO_MEMORY, self.is_missing_elsewhere()) == TRUNCATED:
-                self.stop(TRUNCATED)
+            if not self.is_first and not self.is_missing_elsewhere():
+                self.stop(self.ending(NO_MEMORY, False))
                 self.bad_module = -1
             return
         if value != 0 and self.mapping_at(value - 1) < 0:
@@ -676,8 +701,8 @@ cdef class Unwinder:
             raise ValueError("a stack outside the data")
         walk.begin(self.register_of, self.registers_at[row], self.dump_at[row], self.dump_n[row], self.flags[row])
         while walk.goes_on:
-            if depth >= _MAX_FRAMES or depth >= most:
-                walk.stop(LIMIT if depth >= _MAX_FRAMES else BAD_CFA)
+            if depth >= most:
+                walk.stop(BAD_CFA)
                 break
             walk.look_up()
             if not walk.goes_on:

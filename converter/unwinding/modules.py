@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from traceferry.unwinding.sframe import debug_frame_of
 
 MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64}
 PAGE = 4096
+# The C library of Alpine and of programs that musl-gcc builds, under the names that distributions give it. It has no
+# call-frame information of its own code.
+MUSL = re.compile(r"ld-musl-\S+\.so\.1|libc\.musl-\S+\.so\.1|libc\.so")
 # JIT code is given this address in its call-frame information: 0 would be that of code which the linker discarded.
 JIT_ADDRESS = 1 << 32
 
@@ -64,6 +69,10 @@ class Module:
     segments: tuple[tuple[int, int, int], ...] = ()
     entry_point: int = 0
     plt: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_musl(self) -> bool:
+        return MUSL.fullmatch(PurePath(self.name).name) is not None
 
     def bias(self, start: int, file_offset: int) -> int | None:
         """Returns how much higher addresses are than link addresses, where the byte at file_offset is mapped at start;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
-from traceferry.unwinding._unwinder import MAX_FRAMES, Chains, End, Flag, How, Unwinder
+from traceferry.unwinding._unwinder import Chains, End, Flag, How, Unwinder
 from traceferry.unwinding.endings import CONTRADICTION, NO_INFORMATION, OF_NO_FILE, TRUNCATED
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
@@ -119,7 +119,7 @@ class _Run:
                 mine = rows[chosen]
                 registers_at, n_real = samples.user_at[mine] + 8, samples.user_n[mine].astype(np.int64)
                 flags = np.where(samples.cpumode[mine] == KERNEL_MODE, Flag.IS_KERNEL_MODE, 0)
-                flags |= np.where(n_real < samples.user_size[mine], Flag.IS_WHOLE_STACK, 0)
+                flags |= np.where(n_real < samples.user_size[mine], Flag.IS_SHORT_COPY, 0)
                 register_of = np.array([numbers.get(bit, -1) for bit in bits], np.int32)
                 dump_at = registers_at + 8 * len(bits) + 8
                 dump_at += self._vectors_size(samples.user_abi[mine], registers_at + 8 * len(bits))
@@ -276,8 +276,8 @@ class _Run:
         how = np.concatenate([part.chains.how for part in parts])
         counts = np.bincount(end, minlength=8).tolist()
         report.note("unwinding_truncated", counts[End.TRUNCATED], where=where)
+        report.note("unwinding_not_copied", counts[End.NOT_COPIED], where=where)
         report.note("unwinding_contradiction", sum(counts[n] for n in _CONTRADICTIONS), where=where)
-        report.note("stack_cut", counts[End.LIMIT], where=where, detail=f"more than {MAX_FRAMES} frames")
         report.note("unwinding_guessed", int((how == How.BY_FRAME_POINTER).sum()), where=where)
         modules = np.concatenate([part.chains.module for part in parts])[end == End.NO_CFI]
         for number, count in zip(*(column.tolist() for column in np.unique(modules, return_counts=True)), strict=True):
@@ -303,7 +303,7 @@ class _Run:
         """Returns the address under which each stack stands, 0 for none."""
         address, memory = np.zeros(len(chains.end), np.uint64), self.memory
         if keep_apart:
-            address[np.isin(chains.end, (End.TRUNCATED, End.LIMIT))] = memory.ending(TRUNCATED)
+            address[np.isin(chains.end, (End.TRUNCATED, End.NOT_COPIED))] = memory.ending(TRUNCATED)
             address[np.isin(chains.end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
             for number in distinct(chains.module[chains.end == End.NO_CFI]).tolist():
                 text = NO_INFORMATION.format(self._why(number)[0])
@@ -325,7 +325,7 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
         module = open_module(library.binary, library.debug)
     except FormatError:
         return None
-    return module if module.machine is machine else None
+    return replace(module, name=library.name) if module.machine is machine else None
 
 
 # ---------------------------------------------------------------- callchains

@@ -27,8 +27,8 @@ JUDGED = {
     "names": ("names_missing", "names_partly_missing", "names_not_in_text", "kernel_names_missing", "kernel_elsewhere",
               "code_unrecorded", "not_symbolicated", "build_id_differs", "companion_of_other_run", "companion_empty",
               "dump_unfinished", "dump_damaged"),
-    "stacks": ("unwinding_truncated", "unwinding_no_information", "unwinding_contradiction", "lbr_full", "stack_cut",
-               "unwinding_not_done"),
+    "stacks": ("unwinding_truncated", "unwinding_not_copied", "unwinding_no_information", "unwinding_contradiction",
+               "lbr_full", "stack_cut", "unwinding_not_done"),
     "lost": ("lost_samples", "throttled"),
     "relisted": ("map_ambiguous",),
 }  # fmt: skip
@@ -106,6 +106,11 @@ class Case(NamedTuple):
         """Returns the part of the samples of all programs in which something was done."""
         return n_samples / self.n_busy if self.n_busy else 0.0
 
+    def count(self, kind: str) -> int:
+        """Returns how often an issue of the report occurred."""
+        issue = self.issues.get(kind)
+        return issue.count if issue is not None else 0
+
     @property
     def the_samples(self) -> str:
         """The words for that of which shares are parts."""
@@ -122,7 +127,20 @@ class Case(NamedTuple):
     @property
     def cut_share(self) -> float:
         """The part of the stacks that end too early."""
-        return self.facts.cut / self.facts.user if self.facts.user else 0.0
+        return self.n_cut / self.facts.user if self.facts.user else 0.0
+
+    @property
+    def n_cut(self) -> int:
+        """The stacks that end too early. Of copied stacks the unwinder knows; those with -g are judged by where they
+        end."""
+        facts = self.facts
+        by_place = 0 if self.is_copied else facts.short + facts.adrift + facts.deepest
+        return by_place + sum(facts.endings.values())
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether perf copied the stacks, so that they were unwound."""
+        return self.trace.attributes.get("call_graph") == "dwarf"
 
     @property
     def has_no_stacks(self) -> bool:

@@ -19,12 +19,15 @@ from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, RUNTIME
 from traceferry.native.distinct import distinct_with_places
 from traceferry.unwinding.endings import is_ending
 
-# Where threads begin: what a whole stack has as its outermost function, in C libraries, in Go, and in signal handlers.
+# Where threads begin: what a whole stack has as its outermost function, in C libraries, in Go, in what makes stacks for
+# fibers.
 _STARTS = re.compile(
     r"(?:_start(?:_c)?|main|__libc_start_\w+|__libc_init|_?_?(?:start_thread|clone3?|thread_start)|_dl_start\w*"
-    r"|runtime\.(?:goexit|rt0_go|mcall|systemstack|mstart|morestack)\w*(?:\.abi0)?|__restore_rt|__kernel_rt_sigreturn)"
-    r"(?:@\S+)?"
+    r"|runtime\.(?:goexit|rt0_go|mcall|systemstack|mstart|morestack)\w*(?:\.abi0)?"
+    r"|(?:__)?makecontext|__start_?context|\w*make_fcontext)(?:@\S+)?"
 )
+# A handler's stack may lie apart from the one that the signal interrupted.
+_OF_SIGNALS = re.compile(r"(?:__restore_rt|__kernel_rt_sigreturn)(?:@\S+)?")
 _LOADER = re.compile(r"ld-\S+\.so\S*|\[vdso\d*\]")
 UNKNOWN, KERNEL_GROUP = "[unknown]", "[kernel]"
 # Python's functions as Cython (Compiler/Naming.py), mypyc (common.py) and Nuitka name them in C.
@@ -34,7 +37,7 @@ SHORT = 2
 # What has less of the samples is no program that a line tells of.
 PROGRAM_FROM = 0.02
 # kernel.perf_event_max_stack, by default.
-DEEPEST = 127
+DEFAULT_LIMIT = 127
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,13 @@ class Facts:
     or compiler that may have made it ("" is none); user: those with a frame outside of the kernel, and of these flat:
     those with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end
     at an unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
-    in_memory: those short or adrift with a frame of code that no file holds and nothing names; deepest: those that end
-    where the kernel stops; endings: those under a frame that tells why the stack is cut, by its name; runtimes: those
-    with a frame of a runtime, by its file's name; languages: those with a frame of a language that a runtime executes;
-    compiled: those with a function of Python's that was compiled to C, by the library of the innermost one; idle: those
-    where nothing was done; libraries: the names of files with frames in them; single: those of one frame."""
+    in_memory: those short or adrift with a frame of code that no file holds and nothing names; limit: at how many
+    frames the kernel stops, 0 where it does not; deepest: those that end there; endings: those under a frame that tells
+    why the stack is cut, by its name, without those that have the beginning of their thread, or main, all the same;
+    runtimes: those with a frame of a runtime, by its file's name; languages: those with a frame of a language that a
+    runtime executes; compiled: those with a function of Python's that was compiled to C, by the library of the
+    innermost one; idle: those where nothing was done; libraries: the names of files with frames in them; single: those
+    of one frame."""
 
     samples: int
     nameless: dict[str, int]
@@ -60,6 +65,7 @@ class Facts:
     adrift: int
     in_language: int
     in_memory: int
+    limit: int
     deepest: int
     endings: dict[str, int]
     runtimes: dict[str, int]
@@ -68,11 +74,6 @@ class Facts:
     idle: int
     libraries: tuple[str, ...]
     single: int
-
-    @property
-    def cut(self) -> int:
-        """The samples in `user` whose stacks end too early."""
-        return self.short + self.adrift + self.deepest + sum(self.endings.values())
 
 
 def facts_of(samples: SampleTotals) -> Facts:
@@ -130,9 +131,11 @@ class _Stacks:
         n_user = self._upwards(~is_kernel & ~is_inlined & ~is_apart[:n])[used]
         n_frames = self._upwards(~is_inlined)[used]
         is_user = n_user > 0
-        begins = are(_STARTS.fullmatch) | self._in_loader(root[used])
+        begins = are(_STARTS.fullmatch) | are(_OF_SIGNALS.fullmatch) | self._in_loader(root[used])
         is_adrift = are(lambda name: name == UNKNOWN)
         cut = is_user & ~begins & ~ends
+        limit = _limit_of(int(n_frames[is_user].max(initial=0)))
+        ends &= ~self._has_start[used] if ends.any() else ends
         return Facts(
             samples=self._sum(used) + self._idle,
             nameless=self._nameless(),
@@ -143,7 +146,8 @@ class _Stacks:
             adrift=self._sum(used[cut & (n_user > SHORT) & is_adrift]),
             in_language=self._sum(used[cut & (n_user <= SHORT) & self._is_language_frame[self._frame[root[used]]]]),
             in_memory=self._sum(used[cut & ((n_user <= SHORT) | is_adrift) & self._has_generated[used]]),
-            deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames >= DEEPEST)]),
+            limit=limit,
+            deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames == limit)]),
             endings=self._by_name(names, of_root[ends], used[ends]),
             runtimes=self._by_library(self._runtime, self._used[self._runtime[self._used] >= 0]),
             languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
@@ -196,6 +200,15 @@ class _Stacks:
         while np.any(above != self._n):
             root, above = np.where(above != self._n, root[above], root), above[above]
         return root[: self._n]
+
+    @cached_property
+    def _has_start(self) -> Array:
+        """Returns whether each stack has a frame where a thread begins."""
+        trace = self._trace
+        names = [trace.strings[name] for name in trace.funcs["name"].tolist()]
+        is_so = np.array([_STARTS.fullmatch(name) is not None for name in names], bool)
+        is_start = is_so[trace.frames["func"][self._frame]] & ~self._is_language_frame[self._frame]
+        return np.asarray(self._upwards(is_start) > 0)
 
     def _in_loader(self, rows: Array) -> Array:
         """Returns whether stacks end in the dynamic loader, which has no caller, or in the vdso."""
@@ -285,6 +298,13 @@ class _Stacks:
         if not is_so.any():
             return np.zeros(self._n, bool)
         return np.asarray(self._upwards(is_so[trace.frames["func"][self._frame]]) > 0)
+
+
+def _limit_of(deepest: int) -> int:
+    """Returns at how many frames the kernel stops, of a recording whose deepest stack has so many; 0 where it does not.
+    It is the default, or what people set: a round number, or one less."""
+    is_round = deepest % 10 == 0 or deepest & (deepest - 1) == 0 or deepest & (deepest + 1) == 0
+    return deepest if deepest >= DEFAULT_LIMIT and is_round else 0
 
 
 def _is_compiled_python(name: str) -> bool:

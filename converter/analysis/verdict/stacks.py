@@ -15,19 +15,26 @@ DWARF_GRAPH = f"{CALL_GRAPH} dwarf"
 # A program with less of the stacks that are cut gets no line.
 PART_FROM = 0.1
 _NO_STACKS = "the recording has no call stacks"
+# Values of kernel.perf_event_max_stack to try. A sample cannot be longer than 65,535 bytes.
+LIMITS = (1023, 4095)
 
 
 def stacks(case: Case) -> Finding | None:
     """Stacks that end elsewhere than where a thread begins."""
     facts, share = case.facts, case.cut_share
-    if share < STACKS_FROM or facts.user < MOST_FEW or not case.is_perf or case.has_no_stacks:
+    if facts.user < MOST_FEW or not case.is_perf or case.has_no_stacks:
         return None
-    parts = [part for part in case.by_program() if part.facts.cut >= PART_FROM * facts.cut] or [case]
-    parts.sort(key=lambda part: -part.facts.cut)
+    n_left = case.count("unwinding_not_done")
+    if n_left >= STACKS_FROM * facts.user:
+        return _not_unwound(n_left / facts.user)
+    if share < STACKS_FROM:
+        return None
+    parts = [part for part in case.by_program() if part.n_cut >= PART_FROM * case.n_cut] or [case]
+    parts.sort(key=lambda part: -part.n_cut)
     (what, advice), *others = [_why(part) for part in parts]
     advice = tuple(one for part in (advice, *(of_other for _, of_other in others)) for one in part)
     if parts[0].program:
-        what = f", {_most(parts[0].facts.cut / facts.cut)} of {parts[0].program}{what}"
+        what = f", {_most(parts[0].n_cut / case.n_cut)} of {parts[0].program}{what}"
     headline = f"{percent(share)} of the stacks are cut{what}"
     return Finding("stacks_cut", 3, "loss", headline, share, advice, JUDGED["stacks"])
 
@@ -56,12 +63,21 @@ def _ends_copies(case: Case) -> bool:
     return found is not None and found[0].call_graph == "fp" and case.facts.languages > 0 and is_whole
 
 
+def _not_unwound(share: float) -> Finding:
+    share = min(share, 1.0)
+    headline = f"{percent(share)} of the stacks are cut: copies of them are not unwound for this processor"
+    advice = Advice("stacks_cut", KINDS["unwinding_not_done"].advice)
+    return Finding("stacks_cut", 3, "loss", headline, share, (advice,), JUDGED["stacks"])
+
+
 def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
     """Stacks of recordings with -g: code without frame pointers ends them."""
     facts = case.facts
     if facts.deepest > facts.short + facts.adrift:
-        text = "the kernel ends stacks at 127 frames"
-        return ": they are too deep", (Advice("stacks_cut", text, "sysctl kernel.perf_event_max_stack=1023"),)
+        deeper = next((limit for limit in LIMITS if limit > facts.limit), 0)
+        text = f"the kernel ends stacks at {facts.limit} frames"
+        command = f"sysctl kernel.perf_event_max_stack={deeper}"
+        return ": they are too deep", (Advice("stacks_cut", text, command),) if deeper else ()
     found, named = runtime_and_file(case), naming_of(case)
     if 2 * facts.in_language > facts.short:
         # Copied stacks do not help: code that a runtime compiles has no unwind information.
@@ -125,12 +141,18 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
     name = max(case.facts.endings, key=lambda ending: case.facts.endings[ending])
     if name == TRUNCATED and "lbr_full" in case.issues:
         text = "the processor records no deeper stacks"
-        advice = Advice("stacks_cut", text, case.record_with({CALL_GRAPH: DWARF}))
-        return f": record with {CALL_GRAPH} {DWARF}", (advice,)
+        copied = Advice("stacks_cut", text, case.record_with({CALL_GRAPH: DWARF}))
+        return f": record with {CALL_GRAPH} {DWARF}", (copied,)
+    if name == TRUNCATED and case.count("unwinding_not_copied") > case.count("unwinding_truncated"):
+        why = "what no function has written to, and what lies behind it, is not copied"
+        return ": large local variables are in the way", (_by_pointers(case, why),)
     if name == TRUNCATED:
         size = _dump_size(case.command)
         if size >= DWARF_MOST:
-            return ": they are deeper than perf copies", ()
+            # Whoever runs a program of a runtime does not compile it.
+            why = f"no more than {DWARF_MOST} bytes can be copied"
+            advice = (_by_pointers(case, why),) if runtime_and_file(case) is None else ()
+            return ": they are deeper than perf copies", advice
         graph = f"dwarf,{min(2 * size, DWARF_MOST)}"
         text = f"more than {size} bytes of each are needed"
         return f": record with {CALL_GRAPH} {graph}", (
@@ -150,6 +172,11 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
         return _by_compiled_code(case.command, *found)
     command = case.read_with("--symbols FILE-OR-DIR") if text == KINDS["unwinding_no_information"].advice else ""
     return where, (Advice("stacks_cut", text, command),) if detail and text else ()
+
+
+def _by_pointers(case: Case, why: str) -> Advice:
+    text = f"{why}; stacks of code with frame pointers need no copy: compile with -fno-omit-frame-pointer"
+    return Advice("stacks_cut", text, case.record_with({"-g": None}))
 
 
 def _by_compiled_code(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
