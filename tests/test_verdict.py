@@ -249,6 +249,10 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "call_graph": "dwarf"},
         ["good recording: 99 samples of cpu-clock, 2ms"],
     ),
+    "garbage before main": (
+        {"stacks": {"f@app g@app main@app [unknown]": 50, "f@app make_fcontext@app [unknown]": 50}},
+        ["good recording: 100 samples of cpu-clock, 2ms"],
+    ),
     "a function of a language that is called main is none of the program's": (
         {"stacks": {f"f@app main@#Python g@app {OF_MUSL}": 50, f"h@app __restore_rt@x.so {OF_MUSL}": 50},
          "call_graph": "dwarf", "notes": {"unwinding_no_information": {

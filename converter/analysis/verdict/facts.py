@@ -50,11 +50,11 @@ class Facts:
     at an unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
     in_memory: those short or adrift with a frame of code that no file holds and nothing names; limit: at how many
     frames the kernel stops, 0 where it does not; deepest: those that end there; endings: those under a frame that tells
-    why the stack is cut, by its name, without those that have the beginning of their thread, or main, all the same;
-    runtimes: those with a frame of a runtime, by its file's name; languages: those with a frame of a language that a
-    runtime executes; compiled: those with a function of Python's that was compiled to C, by the library of the
-    innermost one; idle: those where nothing was done; libraries: the names of files with frames in them; single: those
-    of one frame."""
+    why the stack is cut, by its name; of short, adrift, deepest and endings none that has the beginning of its thread,
+    or main, further inside all the same; runtimes: those with a frame of a runtime, by its file's name; languages:
+    those with a frame of a language that a runtime executes; compiled: those with a function of Python's that was
+    compiled to C, by the library of the innermost one; idle: those where nothing was done; libraries: the names of
+    files with frames in them; single: those of one frame."""
 
     samples: int
     nameless: dict[str, int]
@@ -134,8 +134,10 @@ class _Stacks:
         begins = are(_STARTS.fullmatch) | are(_OF_SIGNALS.fullmatch) | self._in_loader(root[used])
         is_adrift = are(lambda name: name == UNKNOWN)
         cut = is_user & ~begins & ~ends
+        if (cut | ends).any():
+            is_incomplete = ~self._has_start[used]
+            cut, ends = cut & is_incomplete, ends & is_incomplete
         limit = _limit_of(int(n_frames[is_user].max(initial=0)))
-        ends &= ~self._has_start[used] if ends.any() else ends
         return Facts(
             samples=self._sum(used) + self._idle,
             nameless=self._nameless(),
