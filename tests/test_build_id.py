@@ -1,5 +1,6 @@
 """Build ids: of ELF files of every shape, and in the form that the viewers want."""
 
+import hashlib
 import struct
 from pathlib import Path
 
@@ -7,7 +8,11 @@ import pytest
 from conftest import REPO
 from recordings import content
 
+from traceferry.common.report import Report
+from traceferry.files.decompress import DEFAULT_LIMIT
 from traceferry.files.source import open_source
+from traceferry.libraries import vdso
+from traceferry.libraries.recorded_files import RecordedFiles
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_in, build_id_of, debug_id_of
 
@@ -60,6 +65,38 @@ def test_no_build_id(data: bytes) -> None:
 
 def test_notes_that_end_nowhere() -> None:
     assert build_id_in(struct.pack("<III", 0xFFFFFFFF, 0xFFFFFFFF, 3) + b"GNU\0", "<") == ""
+
+
+VERSION = note(b"Linux\0", 0, b"\0\2\6\0", "<")
+OTHER_KERNEL, SALT = note(b"Linux\0", 0, b"\1\0\6\0", "<"), note(b"Linux\0", 0x100, b"6.2-custom", "<")
+CACHED: dict[str, tuple[list[tuple[bool, bytes]], int]] = {
+    "of this kernel": ([(False, VERSION + SALT), (True, VERSION + SALT)], 0),
+    "of another release": ([(False, OTHER_KERNEL + SALT)], -1),
+    "of another build": ([(False, VERSION)], -1),
+    "of 64 bits": ([(True, VERSION + SALT)], -1),
+    "two": ([(False, VERSION + SALT), (False, SALT + VERSION)], -1),
+    "none": ([], -1),
+}
+
+
+@pytest.mark.parametrize("case", CACHED)
+def test_the_vdso_of_32_bit_processes_in_perfs_cache(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the notes of the kernel, which that of 64-bit processes has, too."""
+    images, wanted = CACHED[case]
+    ids = [hashlib.sha1(bytes([nth])).digest() for nth in range(len(images))]
+    for build_id, (wide, notes) in zip(ids, images, strict=True):
+        image = elf(notes + note(b"GNU\0", 3, build_id, "<"), order="<", wide=wide, in_sections=False)
+        digits = build_id.hex()
+        for folder in (tmp_path / ".debug/[vdso]" / digits, tmp_path / ".debug/.build-id" / digits[:2] / digits[2:]):
+            folder.mkdir(parents=True)
+            (folder / "vdso").write_bytes(image)
+    own = elf(VERSION + SALT + note(b"GNU\0", 3, ID, "<"), order="<", wide=True, in_sections=False)
+    monkeypatch.setattr(vdso, "own_vdso", lambda: own)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    files = RecordedFiles(Report(), (), (), DEFAULT_LIMIT, None)
+    assert files.cached_vdso32() == (ids[wanted].hex() if wanted >= 0 else "")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -304,6 +304,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
          "  the processor records no deeper stacks: perf record --call-graph dwarf,16384 ./app"],
     ),
+    "the vdso of 32-bit programs, which perf keeps only without an option": (
+        {"stacks": {f"[vdso]+0x12@[vdso] {MAIN}": 100}, "build_ids": False,
+         "command": "perf record -g --buildid-mmap ./app",
+         "notes": {"names_missing": {"where": "[vdso] 1", "detail": "[vdso] (3 of 3 addresses): perf keeps a copy"}}},
+        ["names are missing for 100 % of the samples", "  [vdso] (100 %): perf keeps a copy: perf record -g ./app"],
+    ),
     "no stacks": (
         {"stacks": {"f@app": 9}, "call_graph": "none", "command": "perf record -o x.data ./app"},
         ["the recording has no call stacks: record with --call-graph dwarf,16384",

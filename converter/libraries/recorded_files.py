@@ -12,7 +12,7 @@ from traceferry.files.decompress import COMPRESSED_SUFFIXES, Limit
 from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
 from traceferry.libraries import vdso
-from traceferry.symbolication.build_id import build_id_of, covers_code, has_code_at, is_same_build
+from traceferry.symbolication.build_id import build_id_of, covers_code, has_code_at, is_same_build, kernel_notes_of
 from traceferry.symbolication.debug_files import is_elf
 
 # The file at a recorded path; why it is another one than was recorded, or "".
@@ -49,6 +49,7 @@ IS_IN_SHARED_MEMORY = (
     f"a program that runs from there: give a copy, --symbols FILE, or {RECORD_IDS}; code of a runtime: let it write "
     "the names of its code"
 )
+IS_CACHED = f"record again without --buildid-mmap, or give a copy that is called {vdso.PATH}: --symbols FILE"
 # Nothing tells which machine was recorded, as where perf was killed before it wrote that, or its kernel ran before.
 IS_AT_ITS_PATH = "a file is at its path on this machine: if that was recorded, --sysroot / takes it"
 IS_COMPILED_AHEAD = (
@@ -121,6 +122,23 @@ class RecordedFiles:
                 return Source(vdso.PATH, memoryview(image)), ""
         return None, differs
 
+    def cached_vdso32(self) -> str:
+        """Returns the build id of the vdso of 32-bit processes, as perf keeps it in its caches; "" if none, or more
+        than one, has the notes of the kernel that runs here."""
+        wanted, found = kernel_notes_of(memoryview(vdso.own_vdso())), set()
+        if not wanted:
+            return ""
+        for cache in self._caches():
+            for build_id in _names_in(cache / vdso.PATH):
+                source, _ = self.local(vdso.PATH, build_id)
+                is_it = source is not None and bytes(source.data[:5]) == vdso.ELF_32_BITS
+                if source is not None and is_it and kernel_notes_of(source.data) == wanted:
+                    found.add(build_id)
+        return found.pop() if len(found) == 1 else ""
+
+    def _caches(self) -> tuple[Path, ...]:
+        return Path.home() / ".debug", *map(Path, self._folders)
+
     def _places(self, path: str, build_id: str) -> Iterator[str]:
         if os.path.isabs(path):
             for root in self._sysroots:
@@ -129,7 +147,7 @@ class RecordedFiles:
                 yield path.removesuffix(DELETED)
         if len(build_id) > 2:
             name = "vdso" if path == vdso.PATH else "elf"
-            for cache in (Path.home() / ".debug", *map(Path, self._folders)):
+            for cache in self._caches():
                 yield str(cache / ".build-id" / build_id[:2] / build_id[2:] / name)
 
     def _at(self, path: str, build_id: str) -> Local:
@@ -219,6 +237,8 @@ class RecordedFiles:
             return "no file lists its functions", IS_COMPILED_AHEAD
         if path.endswith(DELETED):
             return "it was deleted or replaced while it ran, and no build id is recorded", IS_GONE
+        if path == vdso.PATH:
+            return "perf keeps a copy of it where it records without --buildid-mmap", IS_CACHED
         if not os.path.isabs(path):
             return "", ""
         if self._unchanged_since is None:
@@ -252,3 +272,10 @@ class RecordedFiles:
 
 def _inode_of(status: os.stat_result) -> Inode:
     return Inode((os.major(status.st_dev), os.minor(status.st_dev)), status.st_ino)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

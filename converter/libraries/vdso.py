@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 PATH = "[vdso]"
+ELF_32_BITS = b"\x7fELF\x01"
 
 
 @cache

@@ -36,6 +36,11 @@ class Bytes(Protocol):
 def build_id_of(data: Bytes) -> str:
     """Returns the build id of an ELF file in hex; "" if it has none. Only headers and notes are read, which costs far
     less than a library that reads all of the file: most files of a recording are not those of this machine."""
+    return next((found for part in _notes_of(data) if (found := build_id_in(part, _order(data)))), "")
+
+
+def _notes_of(data: Bytes) -> Iterator[bytes]:
+    """Yields segments and sections of notes."""
     # Notes of an undamaged file do not overlap: no more bytes of them are read than the file has. What `perf inject`
     # writes has notes in sections only.
     left = [len(data), len(data)]
@@ -43,12 +48,16 @@ def build_id_of(data: Bytes) -> str:
         for table, begin, size in _parts(data, NOTES):
             size = min(size, left[table])
             left[table] -= size
-            found = build_id_in(bytes(data[begin : begin + size]), _order(data))
-            if found:
-                return found
+            yield bytes(data[begin : begin + size])
     except FormatError:
         pass
-    return ""
+
+
+def kernel_notes_of(data: Bytes) -> list[tuple[int, bytes]]:
+    """Returns the notes of an ELF file that are Linux's own, with their types: a vdso tells the version of its kernel,
+    and what else that was built as."""
+    notes = (note for part in _notes_of(data) for note in _notes_in(part, _order(data)))
+    return sorted({(kind, content) for name, kind, content in notes if name == b"Linux"})
 
 
 def _parts(data: Bytes, types: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
@@ -101,14 +110,18 @@ def covers_code(data: memoryview, begin: int, end: int) -> bool:
 
 def build_id_in(notes: bytes, byte_order: str) -> str:
     """Returns the build id among some ELF notes, in hex; "" if there is none."""
+    wanted = b"GNU", NT_GNU_BUILD_ID
+    return next((content.hex() for *note, content in _notes_in(notes, byte_order) if tuple(note) == wanted), "")
+
+
+def _notes_in(notes: bytes, byte_order: str) -> Iterator[tuple[bytes, int, bytes]]:
+    """Yields (who wrote it, type, content) of ELF notes."""
     at = 0
     while at + 12 <= len(notes):
         name_size, size, kind = struct.unpack_from(byte_order + "III", notes, at)
         begin = at + 12 + (name_size + 3 & ~3)
-        if kind == NT_GNU_BUILD_ID and notes[at + 12 : at + 15] == b"GNU":
-            return notes[begin : begin + size].hex()
+        yield notes[at + 12 : at + 12 + name_size].rstrip(b"\0"), kind, notes[begin : begin + size]
         at = begin + (size + 3 & ~3)
-    return ""
 
 
 def debug_id_of(build_id: str, big_endian: bool = False) -> str:

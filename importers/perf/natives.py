@@ -240,10 +240,12 @@ class Natives(Libraries):
 
     def _vdso_build_id(self, mapped: Mmap) -> str:
         """Returns the build id of a vdso whose own is not recorded: the kernel has it in itself, so that this kernel's
-        is that of a recorded kernel of the same build. "" where that is not so, and for the vdso of 32-bit processes,
-        which is another."""
-        if mapped.path != vdso.PATH or mapped.start < 1 << 32 or not self._is_this_kernel:
+        is that of a recorded kernel of the same build; "" where that is not so. That of 32-bit processes is another:
+        perf has put it into its cache, when it recorded one without --buildid-mmap."""
+        if mapped.path != vdso.PATH or not self._is_this_kernel:
             return ""
+        if mapped.start < 1 << 32:
+            return self._answers.ask("vdso32", self._trace.report, self._files.cached_vdso32, unpacked=_text)
         return self._answers.ask("vdso", self._trace.report, _own_vdso_id, unpacked=_text)
 
     @cached_property

@@ -48,6 +48,7 @@ LIBRARY_FROM = 0.02
 _OF_PACKAGE = re.compile(r".*/(?:site|dist)-packages/.*")
 PACK = "traceferry pack "
 _NOT_FOUND = "which was not found"
+VDSO = "[vdso]"
 
 
 def names(case: Case) -> Finding | None:
@@ -227,6 +228,8 @@ def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
     if kind == "names_missing" and case.is_elsewhere and not case.is_pack:
         return f"{PACK}{case.inputs}"
     is_wanted = kind == "names_missing" and not has_build_id
+    if is_wanted and name == VDSO and case.command is not None:
+        return case.command.without("--buildid-mmap").text
     if is_wanted and case.command is not None and not case.command.has("--buildid-mmap"):
         return case.record_with({"--buildid-mmap": None})
     if kind == "names_partly_missing":
