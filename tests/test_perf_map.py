@@ -522,6 +522,7 @@ NOT_CALLED = {
     "x86-64, __start_context": ("x86-64 bfd", "", b"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff", "libx.so+0x1820"),
     "i386": ("i386 bfd", "", b"\xb8\xad\0\0\0\xcd\x80", "libx.so+0x1820"),
     "AArch64": ("AArch64 bfd", "", b"\x68\x11\x80\xd2\x01\0\0\xd4", "libx.so+0x1820"),
+    "of Go": ("x86-64 bfd", "runtime.systemstack_switch.abi0", b"", "runtime.systemstack_switch.abi0"),
     "another function": ("x86-64 bfd", "other", b"", "libx.so+0x181f"),
     "other code": ("x86-64 bfd", "", b"\x48\xc7\xc0\x10\0\0\0\x0f\x05", "libx.so+0x181f"),
 }

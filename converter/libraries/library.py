@@ -23,9 +23,12 @@ MAX_OFFSET = 1 << 62
 UNKNOWN = "[unknown]"
 
 # Functions that nobody calls. The kernel lets a signal handler return to the first byte of __restore_rt (glibc, musl)
-# or of the vdso's __kernel_rt_sigreturn, makecontext the function of a context to __start_context.
+# or of the vdso's __kernel_rt_sigreturn, makecontext the function of a context to __start_context. Go's handlers return
+# to runtime.sigreturn; where it leaves the stack of a goroutine, runtime.systemstack_switch stands for the caller.
 NOT_CALLED = frozenset((
     "__restore_rt", "__restore", "__kernel_rt_sigreturn", "__kernel_sigreturn", "__start_context", "__startcontext",
+    "runtime.sigreturn", "runtime.sigreturn.abi0", "runtime.sigreturn__sigaction", "runtime.sigreturn__sigaction.abi0",
+    "runtime.systemstack_switch", "runtime.systemstack_switch.abi0",
 ))  # fmt: skip
 # By e_machine, how they begin: with the system call rt_sigreturn; `mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi`.
 NOT_CALLED_CODE = {
