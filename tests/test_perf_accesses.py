@@ -245,6 +245,9 @@ def test_why_there_are_no_samples() -> None:
     assert why(dummy).startswith("its event is dummy")
     assert why(recorded()) == "cpu-clock did not occur, or nothing ran, while it was recorded"
     assert why(recorded().stat(1, 5)).startswith("perf stat counted nothing")
+    begun = PerfData(start=START).event().comm(PID, PID, "perf-exec")
+    assert why(begun).startswith("perf could not start the program")
+    assert "did not occur" in why(begun.comm(PID, PID, "app", exec=True))
     for kind in (SCHEDSTAT_CPU, SCHEDSTAT_DOMAIN):
         assert why(recorded().raw_record(kind, 0, bytes(32))).startswith("perf sched stats record writes statistics")
 

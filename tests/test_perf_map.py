@@ -1734,6 +1734,12 @@ def test_a_recorder_that_was_killed() -> None:
     assert reported(trace) == {"unfinalized": 1}
 
 
+def test_a_program_that_could_not_be_started() -> None:
+    """perf ends then without finishing the file: nobody killed it."""
+    data = PerfData(start=START).event().comm(PID, PID, "perf-exec")
+    assert reported(read(data.bytes(finalized=False))) == {"no_samples": 1}
+
+
 def records_of(data: PerfData) -> bytes:
     """What stands between the header and the features."""
     whole = data.bytes()

@@ -25,7 +25,7 @@ from traceferry.importers.perf.layout import (
     read_header,
     record_name,
 )
-from traceferry.importers.perf.not_read import what_is_not_read
+from traceferry.importers.perf.not_read import was_not_started, what_is_not_read
 from traceferry.importers.perf.off_cpu import with_off_cpu
 from traceferry.importers.perf.recording import Event, Problem, Recording
 from traceferry.importers.perf.samples import read_samples
@@ -88,7 +88,7 @@ class Scan:
         problems = [*self.stream.problems, *self.reader.features.problems, *self.reader.problems]
         if self.missing and not any(problem.kind == "truncated" for problem in problems):
             problems.insert(0, Problem("truncated", 1, len(self.stream.data), f"{self.missing} bytes of data"))
-        if self.unfinalized:
+        if self.unfinalized and not was_not_started(self.stream):
             problems.append(Problem("unfinalized", 1, DATA_SIZE_AT))
         return problems
 

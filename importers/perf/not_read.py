@@ -17,6 +17,8 @@ from traceferry.importers.perf.stream import Stream
 from traceferry.model import distinct
 
 NOTHING_COUNTED = "perf stat counted nothing: the machine may not count these events, or they did not occur"
+# In a COMM, behind u32 pid, tid; what perf calls itself between fork and exec.
+NAME_AT, BEFORE_EXEC = 16, b"perf-exec\0"
 SWITCHES = {RecordType.SWITCH, RecordType.SWITCH_CPU_WIDE}
 
 # PERF_AUXTRACE_*, by the type in AUXTRACE_INFO.
@@ -67,6 +69,16 @@ def _traces(stream: Stream) -> Iterator[Problem]:
     yield Problem("traces_not_decoded", len(traces), int(traces[0]), f"{of} (AUXTRACE): {size} bytes")
 
 
+def was_not_started(stream: Stream) -> bool:
+    """Whether the program could not be executed: the process that perf began for it kept the name from before. Then perf
+    ends without finishing the file."""
+    names = stream.other_at[stream.other_type == RecordType.COMM] + NAME_AT
+    data = stream.data
+    return bool(len(names)) and not len(stream.sample_at) and all(
+        data[at : at + len(BEFORE_EXEC)] == BEFORE_EXEC for at in names.tolist()
+    )
+
+
 def _why_no_samples(stream: Stream, events: Sequence[Event], samples: Samples) -> Iterator[Problem]:
     """Says why a recording shows nothing, unless it has context switches."""
     types = set(distinct(stream.other_type).tolist())
@@ -80,6 +92,8 @@ def _why_no_samples(stream: Stream, events: Sequence[Event], samples: Samples) -
         why = "it has a hardware trace only, which perf script --itrace decodes"
     elif all(event.is_dummy for event in events):
         why = "its event is dummy, which counts nothing: perf record -e cpu-clock works everywhere"
+    elif was_not_started(stream):
+        why = "perf could not start the program: its name may be wrong, or it may not be executable"
     elif len(stream.sample_at):
         why = "none of its samples can be read"
     else:
