@@ -66,7 +66,10 @@ def test_where_a_debug_file_is_searched(tmp_path: Path, place: str, by: str) -> 
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_bytes(debug)
     report = Report()
-    found = DebugFiles(report, [str(tmp_path)]).debug_file(binary_of(stripped), "/opt/app/libx.so", "libx.so")
+    files = DebugFiles(report, [str(tmp_path)])
+    found = files.debug_file(binary_of(stripped), "/opt/app/libx.so", "libx.so")
+    is_refused = is_looked_at and by in ("another build", "another CRC") and not (own_id == b"" and "build" in place)
+    assert files.of_another_build(binary_of(stripped)) == (str(tmp_path / path) if is_refused else "")
     is_right = by == "build id" or (by == "CRC" and place != "by build id")
     assert (found is not None) == (is_looked_at and is_right)
     if found is not None:
@@ -89,6 +92,15 @@ def test_a_folder_of_symbols_with_build_ids(tmp_path: Path) -> None:
     found = files.debug_file(binary_of(elf(build_id=BUILD_ID)), "/opt/app/libx.so", "libx.so")
     assert found is not None
     assert found.path == str(path)
+
+
+def test_what_dwz_shares_is_told_where_it_is_missing() -> None:
+    """No .dwp has it."""
+    report = Report()
+    debug = binary_of(elf(build_id=OTHER_ID, more={".gnu_debugaltlink": b"x/common.debug\0" + BUILD_ID}))
+    assert DebugFiles(report).alternative(debug) is None
+    (issue,) = report
+    assert (issue.kind, "common.debug" in issue.advice, "dwp" in issue.advice) == ("debug_files_missing", True, False)
 
 
 @pytest.mark.parametrize("is_absolute", [False, True])

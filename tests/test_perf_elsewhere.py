@@ -181,6 +181,7 @@ def test_what_is_gone_is_not_advised_to_be_taken_from_its_path(tmp_path: Path) -
     assert "--appimage-extract" in reasons[3][1]
     assert why(str(here), os.stat(here).st_ctime + 1)[0].startswith("it is no ELF file: a runtime's image")
     here.write_bytes(b"\x7fELF")
+    assert why(str(here))[1] == recorded_files.IS_WITHOUT_ID
     assert why(str(here), os.stat(here).st_ctime + 1) == ("", "")
     assert why("/nowhere/app", None) == ("", "")
     assert why(str(here), None) == ("", recorded_files.IS_AT_ITS_PATH), "nobody knows which machine was recorded"

@@ -15,7 +15,7 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
 from traceferry.common.recorder import command_of
-from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_TEMPORARY
+from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_TEMPORARY, IS_WITHOUT_ID
 from traceferry.model import (
     COUNTER_VALUES,
     Clock,
@@ -496,6 +496,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"names_missing": NOT_FOUND | {"advice": GIVE}}},
         ["names are missing for 38 % of the samples",
          "  libz.so (38 %): the file was not found: perf record -F 999 -g -o x.data --buildid-mmap ./app"],
+    ),
+    "no build id, and none that could be recorded": (
+        {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "build_ids": False,
+         "notes": {"names_missing": NOT_FOUND | {"advice": IS_WITHOUT_ID}}},
+        ["names are missing for 38 % of the samples",
+         "  libz.so (38 %): the file was not found: traceferry x.data --symbols FILE-OR-DIR"],
     ),
     "no build id, and nothing tells how and where it was recorded": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62}, "build_ids": False, "command": "",

@@ -42,6 +42,10 @@ IS_TEMPORARY = (
     "recorded; if there is a copy, --symbols FILE takes it"
 )
 IS_CHANGED = f"give a copy of what ran, and not what is there now: --symbols FILE, called as it was; or {RECORD_IDS}"
+IS_WITHOUT_ID = (
+    "link it with -Wl,--build-id, so that a recording tells which file ran; or give a copy of what ran, and not what "
+    "is there now: --symbols FILE, called as it was"
+)
 IS_IN_APP_IMAGE = (
     "take it out of the AppImage (run that with --appimage-extract), and give the folder: --symbols squashfs-root"
 )
@@ -238,7 +242,7 @@ class RecordedFiles:
         if path.endswith(DELETED):
             return "it was deleted or replaced while it ran, and no build id is recorded", IS_GONE
         if path == vdso.PATH:
-            return "perf keeps a copy of it where it records without --buildid-mmap", IS_CACHED
+            return "the recorder keeps a copy of it without --buildid-mmap only", IS_CACHED
         if not os.path.isabs(path):
             return "", ""
         if self._unchanged_since is None:
@@ -251,6 +255,9 @@ class RecordedFiles:
             advice = IS_IN_SHARED_MEMORY if path.startswith(SHARED_MEMORY) else IS_GONE
             return "no file is at its path now, and no build id is recorded", advice
         if not self._is_unchanged(status, inode):
+            source = self._opened(path)
+            if source is not None and is_elf(source.data) and not build_id_of(source.data):
+                return "the file was changed after the recording, and it has no build id", IS_WITHOUT_ID
             return "the file was changed after the recording, and no build id is recorded", IS_CHANGED
         if self._is_image(path):
             return "it is no ELF file: a runtime's image, of which that alone knows the functions", IS_AN_IMAGE

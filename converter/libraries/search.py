@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
@@ -23,7 +24,7 @@ from traceferry.model import Array, TraceBuilder, category_of_file
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of, is_same_build
 from traceferry.symbolication.choose import BUILD_IDS
-from traceferry.symbolication.debug_files import stripped_binary
+from traceferry.symbolication.debug_files import DebugFiles, stripped_binary
 from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import demangler_for
 from traceferry.symbolication.interface import FoundSymbols
@@ -40,6 +41,9 @@ One = TypeVar("One")
 MANY_NAMELESS = 10
 
 
+OF_ANOTHER_BUILD = "{path} is the debug file of another build: give that of this one: --symbols FILE"
+
+
 def two_of(kind: type[One]) -> Callable[[Any], tuple[One, One]]:
     """Returns what checks an answer of two values."""
 
@@ -50,9 +54,12 @@ def two_of(kind: type[One]) -> Callable[[Any], tuple[One, One]]:
     return unpacked
 
 
-def _names_elsewhere(library: Library) -> tuple[str, str]:
+def _names_elsewhere(library: Library, debug_files: DebugFiles) -> tuple[str, str]:
     """Returns (the name of a library's debug file, what gives it to the user), "" where they are not known."""
     assert library.symbols is not None
+    refused = debug_files.of_another_build(library.binary) if library.binary is not None else ""
+    if refused and library.debug is None:
+        return os.path.basename(refused), OF_ANOTHER_BUILD.format(path=shlex.quote(refused))
     link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
     is_wanted = library.n_nameless >= MANY_NAMELESS and library.debug is None
     return link.name if link is not None else "", _advice(library) if is_wanted else ""
@@ -160,7 +167,7 @@ class Libraries:
             report.note("names_missing", n, where=where, detail=detail, advice=advice or None)
             return
         link, advice = self._answers.ask(
-            f"names of {where}", report, partial(_names_elsewhere, library), unpacked=two_of(str)
+            f"names of {where}", report, partial(_names_elsewhere, library, self._debug_files), unpacked=two_of(str)
         )
         apart = f"; its debug file is called {link}" if link else ""
         report.note("names_partly_missing", n, where=where, detail=f"{counts}{apart}", advice=advice or None)

@@ -31,6 +31,10 @@ SYSTEM = os.sep
 DEBUG_FOLDER = "/usr/lib/debug"
 BESIDE = ".debug"
 MIN_DIGITS = 4
+IS_SHARED = (
+    "dwz moved what several files have in common to {name}, which is missing: give it with --symbols FILE-OR-DIR, or "
+    "install the package that has it"
+)
 
 
 class Wanted(NamedTuple):
@@ -68,6 +72,8 @@ class DebugFiles:
         self._server = server
         self._given = given
         self._opened_split: dict[str, Binary | None] = {}
+        # By the path of the binary that asked for it.
+        self._of_another_build: dict[str, str] = {}
 
     @property
     def can_download(self) -> bool:
@@ -82,6 +88,11 @@ class DebugFiles:
         places = self._places(binary.build_id, link, [path, binary.path])
         found = self._first(places, Wanted(binary.build_id, link.crc if link else None), binary.path)
         return found or (self.downloaded(binary.build_id, name) if os.path.isabs(path) else None)
+
+    def of_another_build(self, binary: Binary) -> str:
+        """Returns the path of a file where that with the debug information of a binary was searched, and which is of
+        another build; "" if none was there."""
+        return self._of_another_build.get(binary.path, "")
 
     def debug_symbols(self, binary: Binary, path: str, name: str) -> ElfSymbols | None:
         """Returns the symbols of the debug file of a binary, with what was moved out of that; None where none is here.
@@ -117,7 +128,8 @@ class DebugFiles:
         found = self._first(iter(places), Wanted(link.build_id), debug.path)
         found = found or self.downloaded(link.build_id, name)
         if found is None:
-            self._note_missing(debug.name, link.path, f"with the build id {link.build_id}")
+            advice = IS_SHARED.format(name=name)
+            self._note_missing(debug.name, link.path, f"with the build id {link.build_id}", advice)
         return found
 
     # ------------------------------------------------ split units
@@ -153,8 +165,9 @@ class DebugFiles:
         what = f"with the id {split_id}; here of another build: {', '.join(others)}" if others else f"id {split_id}"
         self._note_missing(library, name, what)
 
-    def _note_missing(self, library: str, name: str, what: str) -> None:
-        self._report.note("debug_files_missing", where=f"{library}: {name}", detail=f"{library}: {name} ({what})")
+    def _note_missing(self, library: str, name: str, what: str, advice: str | None = None) -> None:
+        detail = f"{library}: {name} ({what})"
+        self._report.note("debug_files_missing", where=f"{library}: {name}", detail=detail, advice=advice)
 
     def _parents(self, paths: Sequence[str]) -> list[str]:
         parents = [os.path.dirname(place) for path in paths for place in (path, os.path.realpath(path))]
@@ -226,9 +239,13 @@ class DebugFiles:
             def is_right(head: memoryview) -> bool:
                 return is_same_build(build_id_of(head), wanted.build_id) or is_shared_as(place, head, wanted)
 
-            return open_named(place, self._report, is_right=is_right, limit=self._limit)
-        source = open_named(place, self._report, beside=asked_by, limit=self._limit)
-        return source if source is not None and zlib.crc32(source.data) == wanted.crc else None
+            found = open_named(place, self._report, is_right=is_right, limit=self._limit)
+        else:
+            source = open_named(place, self._report, beside=asked_by, limit=self._limit)
+            found = source if source is not None and zlib.crc32(source.data) == wanted.crc else None
+        if found is None:
+            self._of_another_build.setdefault(asked_by, place)
+        return found
 
 
 def stripped_binary(symbols: Symbols) -> Binary | None:

@@ -70,8 +70,8 @@ def _traces(stream: Stream) -> Iterator[Problem]:
 
 
 def was_not_started(stream: Stream) -> bool:
-    """Whether the program could not be executed: the process that perf began for it kept the name from before. Then perf
-    ends without finishing the file."""
+    """Whether the program could not be executed: the process that perf began for it kept the name from before. Then
+    perf ends without finishing the file."""
     names = stream.other_at[stream.other_type == RecordType.COMM] + NAME_AT
     data = stream.data
     return bool(len(names)) and not len(stream.sample_at) and all(

@@ -230,16 +230,17 @@ def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
     is_wanted = kind == "names_missing" and not has_build_id
     if is_wanted and name == VDSO and case.command is not None:
         return case.command.without("--buildid-mmap").text
-    if is_wanted and case.command is not None and not case.command.has("--buildid-mmap"):
+    # What reads libraries takes long to import: only where one is missing.
+    from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_WITHOUT_ID
+
+    has_id_to_record = advice != IS_WITHOUT_ID
+    if is_wanted and has_id_to_record and case.command is not None and not case.command.has("--buildid-mmap"):
         return case.record_with({"--buildid-mmap": None})
     if kind == "names_partly_missing":
         is_general = advice == KINDS[kind].advice
         has_server = not _is_own(case, name) if is_general else "--debuginfod" in advice
         # A command that works where DEBUGINFOD_URLS is not set, too.
         return case.read_with(f"--debuginfod {DEBUGINFOD}" if has_server else "--symbols FILE")
-    # What reads libraries takes long to import: only where one is missing.
-    from traceferry.libraries.recorded_files import IS_AT_ITS_PATH
-
     return case.read_with("--sysroot /" if advice == IS_AT_ITS_PATH else "--symbols FILE-OR-DIR")
 
 
