@@ -64,6 +64,27 @@ def test_of_many_bombs_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (n_started, len(of_all.kept)) == (module.MOST_ENDS, 40)
 
 
+OF_INTS = "std::vector<int, std::allocator<int>>"
+CONVERSIONS = {
+    "_ZNK1JcviEv": "J::operator int() const",
+    "_ZNK1JcvSt6vectorIiSaIiEEEv": f"J::operator {OF_INTS}() const",
+    "_ZNK1JcvNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEv": (
+        "J::operator std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>() const"
+    ),
+    "_ZN1JcvRKSt6vectorIiSaIiEEEv": f"J::operator {OF_INTS} const&()",
+    "_ZN1JcvSt6vectorIiSaIiEEIiEEv": f"J::operator {OF_INTS}<int>()",
+    "_ZNK1JcvSt4pairISt6vectorIiSaIiEES3_EEv": f"J::operator std::pair<{OF_INTS}, {OF_INTS}>() const",
+    "_ZN2cvcvSt6vectorIiSaIiEEEv": f"cv::operator {OF_INTS}()",
+    "_ZN1JcvSt6vectorIiSaIiEEEvS1_": "_ZN1JcvSt6vectorIiSaIiEEEvS1_",  # no operator has parameters
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_conversion_operators(name: str) -> None:
+    """LLVM's demangler refuses types whose template arguments have arguments themselves; as c++filt."""
+    assert demangled(name) == CONVERSIONS[name]
+
+
 @pytest.mark.parametrize("name", ["_Zwrong", "_Z1f\udcff", "_Z1f\0v", "main", "", "_Z" + "x" * 2000])
 def test_other_names_are_as_they_were(name: str) -> None:
     of_all = Demangler()

@@ -12,8 +12,9 @@ import importlib
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -44,6 +45,12 @@ EXPANSION = 40
 # destructors (C1, D0), which repeat one name; expansions of packs and folds, which repeat for each member.
 REPEATING = re.compile("[ST][0-9A-Z]*_")
 NAMING = re.compile("[CD][0-9I]")
+SUBSTITUTION = re.compile("S[0-9A-Z]*_")
+# A conversion operator, and a name for the type to which it converts.
+CONVERSION, STANDS_IN = "cv", "ZzConvertedzZ"
+STAND_IN = f"{len(STANDS_IN)}{STANDS_IN}"
+# How many ends of such a type are tried.
+MOST_TRIES = 32
 MULTIPLYING = re.compile("D[pP]|s[pPZ]|f[lrLR]")
 
 APART = Path(__file__).with_name("demangle_apart.py")
@@ -172,10 +179,38 @@ def demangled(name: str) -> str:
     """Demangles a name of C++ that is harmless; one that is invalid stays as it is."""
     from pycxxfilt import demangle as itanium
 
-    try:
-        return str(itanium(name) or name)
-    except ValueError:
-        return name
+    def read(text: str) -> str:
+        try:
+            return str(itanium(text) or text)
+        except ValueError:
+            return text
+
+    shown = read(name)
+    return with_conversion(name, read) if shown == name and CONVERSION in name else shown
+
+
+def with_conversion(name: str, read: Callable[[str], str]) -> str:
+    """Demangles a conversion operator, as of a class to std::string. LLVM refuses those to types whose arguments have
+    arguments themselves, but reads the same type as that of a parameter, with the operator's class in front, to which
+    substitutions refer. read: demangles, and returns what it cannot read as it is."""
+    for before, of_type, behind in islice(_conversions(name), MOST_TRIES):
+        operator = read(f"{before}{CONVERSION}{STAND_IN}{behind}")
+        if f"operator {STANDS_IN}" in operator:
+            # A function of that class, with that parameter.
+            converted = re.search(rf"{STANDS_IN}\((.*)\)", read(f"{before}{STAND_IN}E{of_type}"))
+            if converted is not None:
+                return operator.replace(STANDS_IN, converted[1])
+    return name
+
+
+def _conversions(name: str) -> Iterator[tuple[str, str, str]]:
+    """Yields (what is before the operator; its type, the longest first; what is behind): the type ends where the
+    operator does, or the operator's own template arguments begin."""
+    for operator in re.finditer(CONVERSION, name):
+        ends = [found.start() for found in re.finditer("[EI]", name) if found.start() > operator.end()]
+        for end in reversed(ends):
+            if not SUBSTITUTION.search(name, end):
+                yield name[: operator.start()], name[operator.end() : end], name[end:]
 
 
 @cache
