@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import plt
-from builders.cfi import EhFrame
+from builders.cfi import RSP, EhFrame, def_cfa
 from builders.dwarf import Dwarf, Symbol
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
@@ -628,6 +628,22 @@ def test_stacks_through_code_in_memory_that_is_reported_again(steps: Callable[[P
     frame = EhFrame(64).fde(0, 64, b"")  # behind the code; the return address is what the stack pointer points to
     dump = jitdump().unwinding(bytes(frame.data), ts=START + 10).load("f", CODE, 64, ts=START + 10)
     assert stacks(read(data, dump)) == ["(no unwind information: libx.so) > libx.so+0xf > f"]
+
+
+@pytest.mark.parametrize(("n_copied", "kind"), [(64, "unwinding_truncated"), (56, "unwinding_not_copied")])
+def test_callers_behind_the_copy_of_a_stack(n_copied: int, kind: str) -> None:
+    """Of a function with large local variables. Where less is there than was asked for, the kernel met memory that is
+    not."""
+    data = recorded(regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")
+    data.mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    registers = [0] * X86_64_REGS.bit_count()
+    registers[7:9] = [0x7000, CODE + 4]
+    data.sample(PID, PID, START + 30, CODE + 4, [], regs=registers, stack=bytes(64), stack_used=n_copied)
+    frame = EhFrame(64).fde(0, 64, def_cfa(RSP, 65536))
+    dump = jitdump().unwinding(bytes(frame.data), ts=START + 10).load("f", CODE, 64, ts=START + 10)
+    trace = read(data, dump)
+    assert stacks(trace) == ["(truncated stack) > f"]
+    assert reported(trace) == {kind: 1}
 
 
 @pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])

@@ -193,6 +193,15 @@ def test_what_a_signal_interrupted_on_this_stack_or_another(interrupted_sp: int,
     assert (found[:2], ended) == ([BIAS + 0x1164, BIAS + 0x1264], end)
 
 
+@pytest.mark.parametrize(("register", "end"), [(RSP, "NOT_COPIED"), (RBX, "ELSEWHERE")])
+def test_how_far_a_stack_may_reach(register: int, end: str) -> None:
+    """What is relative to the stack pointer is on the same stack, and be it 16 MB away; another register may point to
+    another one."""
+    registers = {RSP: 0x7000, RBX: 0x7000, RIP: BIAS + 0x1164}
+    found = unwind(registers, bytes(64), one_call(def_cfa(register, 16 << 20)), is_short=True)
+    assert found[:2] == ([BIAS + 0x1164], end)
+
+
 def test_a_circle_ends() -> None:
     """A CFA that does not rise."""
     app = one_call(def_cfa(RBX, 8))

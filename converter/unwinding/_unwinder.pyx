@@ -188,7 +188,8 @@ cdef class _Walk:
     pc, sp: of the frame; lookup_address: the address that is looked up, which for a return address is the byte before;
     mapping, rule: what is there. how: how pc was found; is_exact: whether it is an instruction's address and no return
     address; is_first: whether it is the sample's own; is_on_other_stack: whether a signal interrupted it on another stack
-    than the one that was copied. goes_on: whether the stack has not ended; end, bad_module: how it
+    than the one that was copied; is_by_sp: whether the caller's frame lies so far behind the stack pointer, however far.
+    goes_on: whether the stack has not ended; end, bad_module: how it
     ended.
     """
 
@@ -229,6 +230,7 @@ cdef class _Walk:
     cdef bint is_exact
     cdef bint is_first
     cdef bint is_on_other_stack
+    cdef bint is_by_sp
     cdef bint goes_on
     cdef int end
     cdef Py_ssize_t bad_module
@@ -291,6 +293,7 @@ cdef class _Walk:
         self.is_exact = True
         self.is_first = True
         self.is_on_other_stack = False
+        self.is_by_sp = False
         self.goes_on = True
         self.registers.known = 0
         for k in range(register_of.shape[0]):
@@ -356,6 +359,7 @@ cdef class _Walk:
     cdef void go_up(self) noexcept nogil:
         """Goes from a frame that was looked up to its caller's: pc, sp and registers."""
         cdef bint is_never_called = False
+        self.is_by_sp = False
         if self.rule < 0:
             self.module = self.module_of[self.mapping] if self.mapping >= 0 else -1
             if self.is_first and self.flags & IS_KERNEL_MODE and self.module >= 0:
@@ -422,7 +426,9 @@ cdef class _Walk:
         cdef Rule* rule
         cdef int64_t i
         cdef int r
-        cdef uint64_t cfa = self.cfa(&rules.cfa)
+        cdef uint64_t cfa
+        self.is_by_sp = rules.cfa.kind == CFA_REGISTER and rules.cfa.number == self.sp_register
+        cfa = self.cfa(&rules.cfa)
         if not self.goes_on:
             return
         self.before.known = self.registers.known
@@ -529,7 +535,9 @@ cdef class _Walk:
 
     cdef bint is_missing_elsewhere(self) noexcept nogil:
         """Whether the address that is not known lies on another stack than the dump."""
-        return self.is_on_other_stack or self.memory.missing < self.memory.low or self.memory.missing - self.memory.low > FARTHEST
+        if self.is_on_other_stack or self.is_by_sp:
+            return self.is_on_other_stack
+        return self.memory.missing < self.memory.low or self.memory.missing - self.memory.low > FARTHEST
 
     cdef int ending(self, int failure, bint is_elsewhere) noexcept nogil:
         """Returns how a stack ends where a value cannot be had."""
