@@ -128,7 +128,7 @@ KINDS: dict[str, Kind] = {
         "a perf-PID.map is older than the process: another one of that number wrote it, and it names nothing"),
     "map_ambiguous": Kind("loss",
         "samples are at addresses that a perf-PID.map, which has no times, lists under several names, the last counts",
-        "let the runtime write a jitdump, which has times: docs/record has the options of each, as of Node.js node "
+        "let the runtime dump its code, with times: docs/record has the options of each, as of Node.js node "
         "--perf-prof --interpreted-frames-native-stack"),
     "map_of_other_number": Kind("info",
         "a perf-PID.map of another number lists code of a process that has none of its own",
@@ -232,7 +232,7 @@ KINDS: dict[str, Kind] = {
         "code loaded before keeps the earlier text"),
     "moved_unknown": Kind("info", "moves of code that was never loaded were skipped"),
     "dump_overwritten": Kind("loss",
-        "several processes wrote their jitdumps to one file, which is of the last one: code of the others has no names",
+        "several processes dumped their jitted code to one file: it is of the last one, the others have no names",
         "start each in a folder of its own; in containers every first process is the same number"),
     "dump_damaged": Kind("loss",
         "a dump of jitted code is damaged in the middle: it is read on from the next code that is whole",
