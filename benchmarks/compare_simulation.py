@@ -27,7 +27,7 @@ SHARES = (0.1, 0.5, 0.9, 0.995)
 DIMENSIONS: dict[str, Sequence[Any]] = {
     "functions": (1, 2, 3, 5, 8, 15, 60, 400, 3000), "share": SHARES, "effect": (-0.5, 0.0, 0.2, 0.5, 1.0),
     "machine": (0.8, 1.0, 1.25), "runs": (2, 3, 5, 8), "samples": (1_000, 10_000, 100_000), "unit": ("samples",),
-    "company": (0.0,),
+    "company": (0.0,), "new": (0.0,),
 }  # fmt: skip
 # Rows, columns, and what differs from DIMENSIONS.
 TABLES: Sequence[tuple[str, str, dict[str, Sequence[Any]]]] = (
@@ -36,15 +36,18 @@ TABLES: Sequence[tuple[str, str, dict[str, Sequence[Any]]]] = (
     ("runs", "samples", {}),
     ("runs", "functions", {"unit": ("ns",), "functions": (3, 5, 8, 15, 60, 400)}),
     ("company", "functions", {"company": (0.1, 0.2, 0.4), "functions": (15, 60, 400), "share": SHARES[:3]}),
+    ("new", "functions", {"new": (1.0, 3.0, 10.0), "functions": (15, 60, 400), "share": SHARES[:3]}),
 )
 SPREAD_OF_RUNS, SPREAD_OF_FUNCTIONS = 0.03, 0.02
+FEW = 2.0
 GATE = parse("self > 5%")
 
 
 @dataclass(frozen=True)
 class Cell:
     """functions: how many; share: of the one that changes; machine: how many times as slow the new side's is; samples:
-    of a run of the base; company: what part of the others change as that one does."""
+    of a run of the base; company: what part of the others change as that one does; new: how many times as many
+    functions the new side has besides, each with FEW samples in a run."""
 
     functions: int
     share: float
@@ -54,6 +57,7 @@ class Cell:
     samples: int
     unit: str
     company: float
+    new: float
 
     @property
     def changes(self) -> Array:
@@ -96,7 +100,7 @@ class Score:
 
 
 def drawn(cell: Cell, rng: np.random.Generator) -> Array:
-    """float64 [functions, runs], the base's runs first."""
+    """float64 [functions, runs], the base's runs first; those that are new are the last functions."""
     share = np.ones(1)
     if cell.functions > 1:
         others = np.exp(1.5 * rng.standard_normal(cell.functions - 1))
@@ -106,6 +110,10 @@ def drawn(cell: Cell, rng: np.random.Generator) -> Array:
     spread = SPREAD_OF_FUNCTIONS * (2 ** rng.uniform(-1, 1, (cell.functions, 1)) if cell.unit == "ns" else 1.0)
     mean *= np.exp(spread * rng.standard_normal(mean.shape))
     mean[:, cell.runs :] *= cell.machine * (1 + cell.changes[:, None])
+    if cell.new:
+        few = np.zeros((round(cell.new * cell.functions), n_runs))
+        few[:, cell.runs :] = FEW
+        mean = np.concatenate([mean, few])
     return np.rint(mean * 1e6) if cell.unit == "ns" else rng.poisson(mean).astype(np.float64)
 
 
@@ -127,6 +135,8 @@ def score_of(cell: Cell, amounts: Array) -> Score:
     score = Score(trials=1, changed=int(cell.effect != 0), slower=int(cell.effect >= 0.2))
     table = found.tables_named("self")[0]
     for row in table.rows:
+        if int(row.name) >= cell.functions:
+            continue
         is_own = row.name == "0"
         truth = float(changes[int(row.name)])
         if row.low is not None and row.high is not None and sum(row.amounts) >= FEWEST_SAMPLES:

@@ -181,20 +181,22 @@ class Sides:
     def measure(self) -> Measure | None:
         """What samples of the main event are counts of, in all runs; None where that is not the same: as where those of
         some runs stand for time, and those of others do not say for what."""
-        runs = self.runs
-        n = np.array([run.n_samples for run in runs])
-        weight = np.array([run.sample_weight for run in runs], np.float64)
-        time = np.array([run.sample_ns for run in runs], np.float64)
-        events = {run.sampling.key for run in runs if run.sampling is not None}
-        cases: list[tuple[Array, str, Unit]] = [
-            (time, "time of samples", "ns"), (weight / np.maximum(n, 1), "", "count")
-        ]  # fmt: skip
-        for known, name, unit in cases:
-            # A run without samples is as others are.
-            found = np.where(n > 0, known, known[n > 0].mean() if n.any() else known)
-            if (found > 0).all() and (name or len(events) == 1):
-                return Measure(name or min(events)[0], unit, found)
-        return None if time.any() or weight.any() else Measure("samples", "samples", np.ones(len(runs)))
+        times = [run.sample_ns for run in self.runs]
+        weights = [run.sample_weight / max(run.n_samples, 1) for run in self.runs]
+        events = {run.sampling.key for run in self.runs if run.sampling is not None}
+        if (each := self._of_each_sample(times)) is not None:
+            return Measure("time of samples", "ns", each)
+        if len(events) == 1 and (each := self._of_each_sample(weights)) is not None:
+            return Measure(events.pop()[0], "count", each)
+        return None if any(times) or any(weights) else Measure("samples", "samples", np.ones(len(times)))
+
+    def _of_each_sample(self, of_run: Sequence[float]) -> Array | None:
+        """Returns what a sample of each run stands for, float64: where a run has none, what those of others do; None
+        where that is not known of all."""
+        has_samples = np.array([run.n_samples > 0 for run in self.runs])
+        known = np.array(of_run, np.float64)
+        found = np.where(has_samples, known, known[has_samples].mean() if has_samples.any() else known)
+        return found if (found > 0).all() else None
 
     @property
     def measured_unit(self) -> Literal["", "bytes", "ns"]:
@@ -206,8 +208,9 @@ class Sides:
     def are_even(self) -> bool:
         """Whether samples stand for as much in one function as in another, or for as little too much on both sides: of
         work, as page faults, recorders that were asked for a frequency choose other numbers while a program runs."""
-        of_work = {run.sampling[2:5:2] for run in self.runs if run.sampling is not None and counts_work(run.sampling)}
-        return len(of_work) < 2 or all(period for _, period in of_work)
+        main = [run.sampling for run in self.runs if run.sampling is not None]
+        asked_for = {(event.period, event.interval_ns) for event in main if counts_work(event)}
+        return len(asked_for) < 2 or all(period for period, _ in asked_for)
 
     def function_of(self, nth: int, function: Function) -> Function:
         """Returns what a function of the run of that number is called here."""

@@ -25,7 +25,7 @@ import difflib
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -182,14 +182,19 @@ def evaluate(gate: Gate, comparison: Comparison) -> Outcome:
             raise UsageError(f"--fail-on {gate.text!r}: {_nothing_of(gate, comparison)}")
         return Outcome(gate, "undecided", (f"no run has {gate.words} of {gate.name}",))
     _check_unit(gate, {table.amounts.unit_of(row.key) for table, row in rows}, comparison)
-    breaches = [of for of in rows if _is_breach(gate, *of, comparison)]
-    breaches = [(table, row) for table, row in breaches if row.base or _counts(gate, table, row, comparison)]
+    new = {nth: _new_in(table, gate, comparison) for nth, table in {id(table): table for table, _ in rows}.items()}
+    breaches = [
+        (table, row)
+        for table, row in rows
+        if _is_breach(gate, table, row, comparison) and (row.base or new[id(table)].counts(row))
+    ]
     breaches.sort(key=lambda of: -abs(of[1].difference))
     if breaches:
         return Outcome(gate, "failed", _first([_reason(gate, *of, comparison) for of in breaches]))
     open_rows = [row for table, row in rows if _may_be_beyond(gate, table, row, comparison)]
     open_rows.sort(key=lambda row: -max(row.base, row.new))
-    moved = tuple(_moved(gate, {id(table): table for table, _ in rows}.values(), comparison))
+    moved = tuple(f"{gate.words}: {of.names} did not count: new, and others have as much less"
+                  for of in new.values() if of.are_moved)  # fmt: skip
     if open_rows:
         reasons = _first([f"{row.shown}: {_known(row, comparison)}" for row in open_rows])
         return Outcome(gate, "undecided", (*reasons, *moved))
@@ -309,34 +314,35 @@ def _is_breach(gate: Gate, table: Compared, row: Row, comparison: Comparison) ->
     return row.is_changed and _is_beyond(gate, table, row, comparison)
 
 
-def _counts(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> bool:
-    """Whether a row that is new counts."""
-    if _is_of_one(gate) or gate.unit != "%":
-        return True
-    added, made_up_for = _added(gate, table, comparison)
-    return row.key in added and not made_up_for
+@dataclass(frozen=True)
+class _New:
+    """What is new in a table. counted: those that are worth a word, by what they have themselves, None where each is;
+    are_moved: whether others have as much less, so that none of these counts."""
+
+    counted: Mapping[Key, Row] | None = None
+    are_moved: bool = False
+
+    @property
+    def names(self) -> str:
+        return ", ".join(row.shown for row in list((self.counted or {}).values())[:MOST_NAMES])
+
+    def counts(self, row: Row) -> bool:
+        return self.counted is None or (row.key in self.counted and not self.are_moved)
 
 
-def _added(gate: Gate, table: Compared, comparison: Comparison) -> tuple[dict[Key, Row], bool]:
-    """Returns what is new and worth a word, of what functions have with callees those that have it themselves; and
-    whether others have as much less."""
+def _new_in(table: Compared, gate: Gate, comparison: Comparison) -> _New:
+    if gate.unit != "%" or _is_of_one(gate):
+        return _New()
     parts = [t for t in comparison.tables_named(table.amounts.part_of) if t.amounts.unit == table.amounts.unit]
     own = parts[0] if parts else table
     whole = comparison.whole_of(own)
-    least = _worth(gate) * max(whole) if whole is not None else 0.0
-    added = {row.key: row for row in own.changed if not row.base and row.new >= least}
+    if whole is None:
+        return _New()
+    least = _worth(gate) * max(whole)
+    counted = {row.key: row for row in own.changed if not row.base and row.new >= least}
     less = -sum(row.difference for row in own.changed if row.difference < 0)
-    return added, whole is not None and bool(less) and sum(row.new for row in added.values()) - less < least
-
-
-def _moved(gate: Gate, tables: Iterable[Compared], comparison: Comparison) -> Iterator[str]:
-    """Yields why what is new does not count."""
-    for table in tables if gate.unit == "%" and not _is_of_one(gate) else ():
-        added, made_up_for = _added(gate, table, comparison)
-        new = [row for row in table.changed if row.key in added]
-        if made_up_for and new:
-            names = ", ".join(row.shown for row in new[:MOST_NAMES])
-            yield f"{gate.words}: {names} did not count: new, and others have as much less"
+    added = sum(row.new for row in counted.values())
+    return _New(counted, bool(counted) and added - less < least)
 
 
 def _is_of_one(gate: Gate) -> bool:
