@@ -170,16 +170,24 @@ def test_rows_of_a_whole_have_their_own_units() -> None:
 
 
 def test_samples_that_were_lost_are_told_of() -> None:
-    base, lossy = [run_with({"f": 900})] * 3, [replace(run_with({"f": 900}), lost=100)] * 2
-    assert compare(base, [*lossy, *base]).notes == (
+    def lossy(**counts: int) -> Run:
+        losses = Totals().losses.of([(kind,) for kind in counts], np.array([[n] for n in counts.values()]))
+        run = run_with({"f": 900})
+        return replace(run, totals=replace(run.totals, losses=losses))
+
+    base, new = [lossy()] * 3, [lossy(lost_samples=100, entry_lost=7)] * 2
+    assert compare(base, [*new, *base]).notes == (
         "samples were lost in 2 of 5 runs of the new side, up to 10 % of theirs: the amounts are without them",
     )
     assert (
-        compare(lossy[:1], lossy)
+        compare(new[:1], new)
         .notes[0]
         .startswith(
             "samples were lost in 1 of 1 runs of the base, 10 % of theirs, and in 2 of 2 runs of the new side, up"
         )
+    )
+    assert compare(base, [lossy(truncated=1), lossy(throttled=3), lossy()]).notes == (
+        "recordings are incomplete: 2 of 3 runs of the new side (throttled, truncated); `info` tells more of each",
     )
 
 

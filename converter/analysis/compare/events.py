@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from traceferry.analysis.compare.amounts import Amounts, Key, Model, Sides, Unit
-from traceferry.analysis.compare.runs import OF_WORK, Recorded, Run, is_time
+from traceferry.analysis.compare.runs import LOST, LOST_SAMPLES, OF_WORK, Recorded, Run, is_time
 from traceferry.analysis.totals.ratios import Ratio, ratios_of
 from traceferry.common.units import format_duration
 from traceferry.model import Array, Event
@@ -297,15 +297,22 @@ def _is_other_rate(base: Sequence[Event], new: Sequence[Event]) -> bool:
 
 
 def _notes_of_losses(sides: Sides) -> Iterator[str]:
-    """Yields what is missing in the amounts, as samples that the recorder was too slow for."""
-    said = []
+    """Yields what is missing in the amounts: samples that the recorder was too slow for, and what else it did not
+    write."""
+    lost, incomplete = [], []
     for name, runs in (("base", sides.base), ("new side", sides.new)):
-        parts = [run.lost / max(run.lost + run.n_samples, 1) for run in runs if run.lost]
+        parts = [n / (n + run.n_samples) for run in runs if (n := run.losses.get(LOST_SAMPLES, 0)) and run.n_samples]
         if parts:
             most = f"up to {100 * max(parts):.2g} %" if len(parts) > 1 else f"{100 * max(parts):.2g} %"
-            said.append(f"{len(parts)} of {len(runs)} runs of the {name}, {most} of theirs")
-    if said:
-        yield f"samples were lost in {', and in '.join(said)}: the amounts are without them"
+            lost.append(f"{len(parts)} of {len(runs)} runs of the {name}, {most} of theirs")
+        others = [kind for run in runs for kind in run.losses if kind in LOST and kind != LOST_SAMPLES]
+        if others:
+            n = sum(any(kind in others for kind in run.losses) for run in runs)
+            incomplete.append(f"{n} of {len(runs)} runs of the {name} ({', '.join(sorted(set(others)))})")
+    if lost:
+        yield f"samples were lost in {', and in '.join(lost)}: the amounts are without them"
+    if incomplete:
+        yield f"recordings are incomplete: {', '.join(incomplete)}; `info` tells more of each"
 
 
 def _notes_of_names(sides: Sides) -> Iterator[str]:

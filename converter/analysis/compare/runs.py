@@ -25,7 +25,8 @@ from traceferry.common.shown_text import encodable
 from traceferry.model import Event, Trace, sums
 
 # Kinds of loss that take samples away.
-LOST = ("lost_samples", "throttled", "truncated", "unfinalized")
+LOST_SAMPLES = "lost_samples"
+LOST = (LOST_SAMPLES, "throttled", "truncated", "unfinalized")
 # Kinds that say that a profile has no times of its own.
 MADE = ("times_made", "calls_summed", "merged_times")
 # The category of the kernel's frames.
@@ -118,6 +119,12 @@ class Run:
     @property
     def n_samples(self) -> int:
         return int(self.totals.functions.amounts.reshape(-1, 5)[:, 3].sum())
+
+    @property
+    def losses(self) -> dict[str, int]:
+        """How often the recording lost something, by kind."""
+        losses = self.totals.losses
+        return {kind: int(count) for (kind,), (count,) in zip(losses.keys, losses.amounts.tolist(), strict=True)}
 
     @cached_property
     def nameless(self) -> float:
