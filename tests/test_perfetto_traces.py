@@ -46,6 +46,7 @@ from traceferry.model import (
 )
 from traceferry.model import Counter as Counted
 from traceferry.model.laws import check, pairs
+from traceferry.reading import LoadOptions
 from traceferry.timeline.off_cpu import Durations, durations
 from traceferry.trace_processor.engine import VARIABLE, find_engine
 from traceferry.trace_processor.session import Session
@@ -147,7 +148,8 @@ def running_ns(scheduling: Table, end_ts: int) -> int:
 
 
 def compare(path: Path) -> None:
-    trace = traceferry.load(path)
+    """Some of the files are also read without the engine."""
+    trace = traceferry.load(path, options=LoadOptions(format="perfetto"))
     assert check(trace) == []
     found = amounts_of(trace)
     with Session(find_engine(), path) as session:

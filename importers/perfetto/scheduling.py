@@ -127,17 +127,18 @@ def _with_own_tracks(tables: Tables, span: Span, found: Scheduling) -> Schedulin
     taken = set[int]()
     columns = (tracks[name].numbers(-1).tolist() for name in ("id", "utid"))
     for track, utid, name in zip(*columns, tracks["name"].texts(), strict=True):
-        rows = rows_of.get(track, np.zeros(0, np.int64))
-        states = [OWN_STATES.get(values[row], -1) for row in rows.tolist()]
-        if name != OWN_TRACK or utid < 0 or utid in found.rows or len(states) < 2 or min(states[:-1]) < 0:
+        if name != OWN_TRACK or utid < 0 or utid in found.rows or track not in rows_of:
             continue
         # The last one, without a value, is the thread's end.
-        n = len(states) - 1
+        *rows, end = rows_of[track].tolist()
+        states = [OWN_STATES.get(values[row], -1) for row in rows]
+        if min(states, default=-1) < 0:
+            continue
         taken.add(track)
-        found.ends[utid] = int(ts[rows[-1]])
+        found.ends[utid] = int(ts[end])
         found.rows[utid] = {
-            "ts": ts[rows[:-1]], "state": np.array(states[:-1], np.uint8), "cpu": np.full(n, -1, np.int32),
-            "waker": np.full(n, -1, np.int64), "reason": np.full(n, -1, np.int32),
+            "ts": ts[rows], "state": np.array(states, np.uint8), "cpu": np.full(len(rows), -1, np.int32),
+            "waker": np.full(len(rows), -1, np.int64), "reason": np.full(len(rows), -1, np.int32),
         }  # fmt: skip
     return found._replace(tracks=taken)
 
