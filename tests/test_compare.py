@@ -640,6 +640,18 @@ def test_functions_of_one_side_have_no_vote(n_new: int, mean: float, is_swapped:
         assert 1 + change == pytest.approx(1 / factor if is_swapped else factor, rel=0.1)
 
 
+def test_many_new_functions_do_not_make_others_significant() -> None:
+    """Of 600 new ones 1 % may be chance: that is six of the sixty that did not change."""
+    p = np.concatenate([np.full(600, 1e-9), np.linspace(0.008, 1, 60)])
+    alone = np.arange(660) < 600
+    families = power.Families(p, alone, 0.01)
+    assert (families.rates(p, alone) <= 0.01).tolist() == alone.tolist()
+    assert (power.Family(p, 0.01).rates(p) <= 0.01).sum() > 600
+    thresholds = families.thresholds(alone)
+    assert thresholds[0] > 0.009
+    assert thresholds[-1] == pytest.approx(0.01 / 60)
+
+
 @pytest.mark.parametrize("machine", [0.5, 1.0, 3.0])
 def test_functions_that_both_sides_have_by_chance_have_no_vote(machine: float) -> None:
     """Of functions with one sample in every third run those that both sides have do not have more of them on a slower

@@ -59,7 +59,7 @@ class Agreement:
         """Returns how many rows that take one of two values by chance are expected to look changed."""
         return (self._n_of_two + (1 if self._n_varied else HIDES_ONE)) * odds_of_hiding(n_base, n_new)
 
-    def runs_needed(self, threshold: float, alpha: float) -> Array:
+    def runs_needed(self, threshold: Array | float, alpha: float) -> Array:
         """float64: with how many runs on each side the rows would be significant, if further runs are as these; nan
         where MOST_RUNS do not do."""
         found = np.full(len(self._base), np.nan)

@@ -280,9 +280,10 @@ def _drawn(table: Amounts, sides: Sides) -> Array | None:
 def _tested(measured: Sequence[_Measured], n_base: int, options: Options) -> tuple[Compared, ...]:
     """Returns the tables with their rows; all tests are corrected together."""
     tests = [_tests(table.amounts, effects, n_base, options.alpha) for table, effects in measured]
-    family = power.Family(np.concatenate([each.p for each in tests]), options.alpha)
+    p, alone = (np.concatenate([getattr(each, name) for each in tests]) for name in ("p", "alone"))
+    families = power.Families(p, alone, options.alpha)
     return tuple(
-        _compared(*each, of_each, family, n_base, options) for each, of_each in zip(measured, tests, strict=True)
+        _compared(*each, of_each, families, n_base, options) for each, of_each in zip(measured, tests, strict=True)
     )
 
 
@@ -419,25 +420,27 @@ def _effects_of_weights(table: Amounts, n_base: int, factors: Factors) -> statis
 @dataclass(frozen=True)
 class _Tests:
     """The tests of a table. p: nan without a test; hidden: how many rows are expected to look as each does by chance, 0
-    where none can; runs: how many runs tell what one side has alone from chance, nan of what both have."""
+    where none can; runs: how many runs tell what one side has alone from chance, nan of what both have; alone: bool,
+    what one side has alone."""
 
     p: Array
     hidden: Array
     runs: Array
+    alone: Array
 
 
 def _tests(table: Amounts, effect: statistics.Effects, n_base: int, alpha: float) -> _Tests:
     """A side with one run decides nothing: that run may be the odd one."""
     n_new = table.values.shape[1] - n_base
     p = effect.p
-    nothing = np.full(len(p), np.nan)
+    one_sided: Array = np.logical_not(table.values[:, :n_base].any(axis=1) & table.values[:, n_base:].any(axis=1))
     if min(n_base, n_new) < 2:
-        return _Tests(nothing, np.zeros(len(p)), nothing)
-    one_sided = ~(table.values[:, :n_base].any(axis=1) & table.values[:, n_base:].any(axis=1))
+        nothing = np.full(len(p), np.nan)
+        return _Tests(nothing, np.zeros(len(p)), nothing, one_sided)
     hidden, n_alike = chance.presence(table.counts, n_base)
     runs = np.where(one_sided, chance.runs_for_presence(n_alike, alpha), np.nan)
     if table.is_sampled:
-        return _Tests(p, hidden, runs)
+        return _Tests(p, hidden, runs, one_sided)
     # What is the same in all runs of a side has no variance of its own.
     agreement = chance.Agreement(table.values, table.counts, n_base)
     agreed = np.where(table.counts[:, 0] == table.counts[:, -1], 0.0, agreement.p(n_base, n_new))
@@ -450,7 +453,7 @@ def _tests(table: Amounts, effect: statistics.Effects, n_base: int, alpha: float
         is_equal = effect.base == effect.new
         p = np.where(constant, np.where(is_equal, 1.0, agreement.p(n_base, n_new)), p)
         hidden = np.where(constant & ~is_equal, agreement.n_hidden(n_base, n_new), hidden)
-    return _Tests(p, hidden, runs)
+    return _Tests(p, hidden, runs, one_sided)
 
 
 def _is_exact(table: Amounts, n_base: int) -> Array:
@@ -462,9 +465,14 @@ def _is_exact(table: Amounts, n_base: int) -> Array:
 
 
 def _compared(
-    compared: Compared, effects: statistics.Effects, tests: _Tests, family: power.Family, n_base: int, options: Options
+    compared: Compared,
+    effects: statistics.Effects,
+    tests: _Tests,
+    families: power.Families,
+    n_base: int,
+    options: Options,
 ) -> Compared:
-    """Returns the table with its rows. tests: of the family, those of this table."""
+    """Returns the table with its rows. tests: of the families, those of this table."""
     table, effect = compared.amounts, replace(effects, p=tests.p)
     n_runs = table.values.shape[1]
     if n_runs == 2:
@@ -474,13 +482,14 @@ def _compared(
     exact = _is_exact(table, n_base)
     with np.errstate(invalid="ignore"):
         wanted = np.fmax(np.abs(effect.change), float(np.log1p(options.margin)))
-    needed = power.runs_needed(wanted, effect.variance, effect.freedom, n_runs - 2, family.threshold)
+    thresholds = families.thresholds(tests.alone)
+    needed = power.runs_needed(wanted, effect.variance, effect.freedom, n_runs - 2, thresholds)
     if exact.any():
         agreement = chance.Agreement(table.values, table.counts, n_base)
-        needed = np.where(exact, agreement.runs_needed(family.threshold, options.alpha), needed)
+        needed = np.where(exact, agreement.runs_needed(thresholds, options.alpha), needed)
     needed = np.where(exact, needed, np.fmax(needed, tests.runs))
     # The false discovery rates by the tests, and by what chance is expected to hide.
-    q = family.rates(tests.p)
+    q = families.rates(tests.p, tests.alone)
     for_hiding = np.flatnonzero((q <= options.alpha) & (tests.hidden > 0))
     q[for_hiding] = np.maximum(q[for_hiding], chance.rates(tests.hidden[for_hiding]))
     hidden = may_be_unnamed(table.keys, effect.base, effect.new)

@@ -33,7 +33,27 @@ class Family:
         return self._alpha * min(int(np.count_nonzero(self._q <= self._alpha)) + 1, n_tests) / n_tests
 
 
-def runs_needed(change: Array, variance: Array, freedom: Array, d: int, threshold: float) -> Array:
+class Families:
+    """Tests of all rows, corrected together, and of those that both sides have once more by themselves: where hundreds
+    of functions are surely new, one percent of all that changed would be several of the others. alone: bool, which rows
+    one side has alone."""
+
+    def __init__(self, p: Array, alone: Array, alpha: float) -> None:
+        self._all, self._common = Family(p, alpha), Family(p[~alone], alpha)
+
+    def rates(self, p: Array, alone: Array) -> Array:
+        """The false discovery rates of some of the tests; nan stays."""
+        found = self._all.rates(p)
+        found[~alone] = np.maximum(found[~alone], self._common.rates(p[~alone]))
+        return found
+
+    def thresholds(self, alone: Array) -> Array:
+        """float64: the p-value at which one more row of the kind would be significant."""
+        of_all = self._all.threshold
+        return np.where(alone, of_all, min(of_all, self._common.threshold))
+
+
+def runs_needed(change: Array, variance: Array, freedom: Array, d: int, threshold: Array | float) -> Array:
     """float64: how many runs on each side would show such a change in nine of ten comparisons, from 2 to MOST_RUNS; nan
     where that is not known. variance: of the logarithm of a run's amount, known with so many degrees of freedom, of
     which d are from the runs; threshold: the p-value that is significant."""
@@ -52,7 +72,7 @@ def runs_needed(change: Array, variance: Array, freedom: Array, d: int, threshol
     return np.where(known, high, np.nan)
 
 
-def _distance_needed(freedom: Array, threshold: float, known_with: Array) -> Array:
+def _distance_needed(freedom: Array, threshold: Array | float, known_with: Array) -> Array:
     """Returns by how many standard errors something has to change for a t test to find it with a probability of POWER:
     the noncentrality of Student's distribution, by Johnson's and Welch's approximation, to 0.002 of the power.
     known_with: the degrees of freedom of the variance by which standard errors are told: it may be larger than was
