@@ -36,7 +36,7 @@ TABLES: Sequence[tuple[str, str, dict[str, Sequence[Any]]]] = (
     ("runs", "samples", {}),
     ("runs", "functions", {"unit": ("ns",), "functions": (3, 5, 8, 15, 60, 400)}),
     ("company", "functions", {"company": (0.1, 0.2, 0.4), "functions": (15, 60, 400), "share": SHARES[:3]}),
-    ("new", "functions", {"new": (1.0, 3.0, 10.0), "functions": (15, 60, 400), "share": SHARES[:3]}),
+    ("new", "functions", {"new": (1.0, 3.0, 10.0), "functions": (15, 60), "share": SHARES[:3]}),
 )
 SPREAD_OF_RUNS, SPREAD_OF_FUNCTIONS = 0.03, 0.02
 FEW = 2.0
