@@ -28,8 +28,8 @@ NAMING = ("self", "total", "allocated_bytes", "calls")
 OF_TIMES = ("self", "total")
 # What functions have more that others have less.
 MOVED = "moved"
-# Tables of times that are no sums.
-PARTS_OF_EVENTS = ("event.p50", "event.p99", "event.max")
+# Tables of functions on the CPU, of wholes, and of times that are no sums.
+NOT_ELSEWHERE = (*NAMING, WHOLES, "event.p50", "event.p99", "event.max")
 WORDS = {
     "failed": "a gate failed", "slower": "slower", "faster": "faster", "changed": "changed",
     "same": "no significant change", "identical": "identical", "unknown": "cannot tell",
@@ -49,7 +49,7 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
     # That a recording lasted longer says little: the program may have waited for the machine.
     lasted = {_word(row) for row in comparison.whole.changed if row not in comparison.main_rows}
     if main:
-        return _joined(main | lasted)
+        return _joined(main | _words_of_waits(comparison))
     words = {word for table in comparison.tables for word in _words(table, comparison)}
     if words or lasted or comparison.tiers_changed:
         # Numbers, as of calls, say nothing against times.
@@ -61,6 +61,12 @@ def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
 def _joined(words: Collection[str]) -> str:
     """Returns the word, if it is one of times, and "changed" for several."""
     return "changed" if len(words) > 1 or MOVED in words else next(iter(words))
+
+
+def _words_of_waits(comparison: Comparison) -> set[str]:
+    """Returns how time elsewhere, as off the CPU, changed, if by more than the whole."""
+    of_whole = [_in_ns(row, comparison.whole, comparison) for row in comparison.main_rows if row.is_changed]
+    return {_word(row) for table, row in _elsewhere(comparison) if _in_ns(row, table, comparison) > max(of_whole)}
 
 
 def _word(row: Row) -> str:
@@ -146,7 +152,13 @@ def _changed(comparison: Comparison) -> list[str]:
         named = _named(changed.changed, changed, comparison)
         if changed.name == "total" and not _is_of_whole(changed, comparison):
             named[0] = f"with callees {named[0]}"
-        return [*found, *named, *_made_up_for(changed, comparison), *_elsewhere(changed, comparison)]
+        largest = max(_in_ns(row, changed, comparison) for row in changed.changed)
+        waits = [
+            f"{table.name} of {_said(row, table, comparison)}"
+            for table, row in _elsewhere(comparison)
+            if table is not changed and _in_ns(row, table, comparison) > largest
+        ]
+        return [*found, *named, *_made_up_for(changed, comparison), *waits]
     # Nothing else tells of the machine: as recorded, the whole changed by what one function did.
     rows = tables[0].rows if tables and main else ()
     all_of_them = sum(abs(row.difference) for row in rows)
@@ -166,26 +178,18 @@ def _made_up_for(table: Compared, comparison: Comparison) -> list[str]:
     return [f"perhaps {_said(row, table, comparison)}" for row in largest]
 
 
-def _elsewhere(named: Compared, comparison: Comparison) -> list[str]:
-    """Returns the largest change of a time that is not of the table that is named, if it is larger than all there: of
+def _elsewhere(comparison: Comparison) -> list[tuple[Compared, Row]]:
+    """Returns the largest significant change of a time that is not of functions on the CPU, nothing without any: of
     what waits in the kernel, that of the function that called it."""
     kernel = comparison.sides.in_kernel()
-    named_ns = [_in_ns(row.difference, named, comparison) for row in named.changed]
-    rows = [
-        (table, row)
-        for table in comparison.tables
-        for row in table.changed
-        if table.amounts.unit == "ns" and table.name not in (*NAMING, WHOLES) and table.name not in PARTS_OF_EVENTS
-        if row.key not in kernel
-    ]
-    rows.sort(key=lambda of: (-abs(of[1].difference), of[0].name, str(of[1].key)))
-    larger = [(table, row) for table, row in rows[:1] if named_ns and abs(row.difference) > max(named_ns)]
-    return [f"{table.name} of {_said(row, table, comparison)}" for table, row in larger if table is not named]
+    tables = [table for table in comparison.tables if table.amounts.unit == "ns" and table.name not in NOT_ELSEWHERE]
+    rows = [(table, row) for table in tables for row in table.changed if row.key not in kernel]
+    return sorted(rows, key=lambda of: (-abs(of[1].difference), of[0].name, str(of[1].key)))[:1]
 
 
-def _in_ns(difference: float, table: Compared, comparison: Comparison) -> float:
-    is_sampled = table.amounts.unit == "samples"
-    return abs(difference) * (comparison.sample_ns if is_sampled else table.amounts.unit == "ns")
+def _in_ns(row: Row, table: Compared, comparison: Comparison) -> float:
+    unit = table.amounts.unit_of(row.key)
+    return abs(row.difference) * (comparison.sample_ns if unit == "samples" else unit == "ns")
 
 
 def _named(rows: Sequence[Row], table: Compared, comparison: Comparison) -> list[str]:
