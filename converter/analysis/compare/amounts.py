@@ -64,8 +64,8 @@ class Amounts:
 
 
 class Measure(NamedTuple):
-    """What samples are counts of. name: what all samples of a run are called together; per_sample: float64 [runs], how
-    much of it one stands for."""
+    """A measure that samples are counts of. name: what all samples of a run are called together; per_sample: float64
+    [runs], how much of it one stands for."""
 
     name: str
     unit: Unit
@@ -179,8 +179,8 @@ class Sides:
 
     @cached_property
     def measure(self) -> Measure | None:
-        """What samples of the main event are counts of, in all runs; None where that is not the same: as where those of
-        some runs stand for time, and those of others do not say for what."""
+        """Returns what samples of the main event are counts of in all runs; None where that is not the same: as where
+        those of some runs stand for time, and those of others do not say for what."""
         times = [run.sample_ns for run in self.runs]
         weights = [run.sample_weight / max(run.n_samples, 1) for run in self.runs]
         events = {run.sampling.key for run in self.runs if run.sampling is not None}

@@ -316,8 +316,8 @@ def _is_breach(gate: Gate, table: Compared, row: Row, comparison: Comparison) ->
 
 @dataclass(frozen=True)
 class _New:
-    """What is new in a table. counted: those that are worth a word, by what they have themselves, None where each is;
-    are_moved: whether others have as much less, so that none of these counts."""
+    """Rows of a table that are new. counted: those that are worth a word, by what they have themselves, None where each
+    is; are_moved: whether others have as much less, so that none of these counts."""
 
     counted: Mapping[Key, Row] | None = None
     are_moved: bool = False

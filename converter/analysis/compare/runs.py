@@ -122,7 +122,7 @@ class Run:
 
     @property
     def losses(self) -> dict[str, int]:
-        """How often the recording lost something, by kind."""
+        """Returns how often the recording lost something, by kind."""
         losses = self.totals.losses
         return {kind: int(count) for (kind,), (count,) in zip(losses.keys, losses.amounts.tolist(), strict=True)}
 
