@@ -54,7 +54,7 @@ NAMED = {
     "converter/files/known_texts.py": {"perf", "collapsed", "speedscope", "folded", "gecko", "pprof", "strace"},
     "converter/model/categories.py": {"hermes", "mono"},
     "converter/model/schema.py": {"firefox"},
-    "converter/common/report.py": {"perf", "perfetto", "strace"},
+    "converter/common/issue_kinds.py": {"perf", "perfetto", "strace"},
     "converter/apps/view/conversion.py": {"firefox", "perfetto"},
     "converter/apps/view/page.py": {"html"},
     "converter/apps/view/viewers.py": {"firefox", "perfetto"},

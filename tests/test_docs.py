@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import traceferry
-from traceferry.common.report import KINDS
+from traceferry.common.issue_kinds import KINDS
 from traceferry.registry import EXPORTERS
 
 ROOT = Path(__file__).parents[1]

@@ -11,7 +11,7 @@ from support import calls_of, events_of, kinds, load_checked
 from test_firefox import ns, states_by_time
 from test_foreign_content import weighted
 
-from traceferry.common.report import KINDS
+from traceferry.common.issue_kinds import KINDS
 from traceferry.model import Trace
 
 Load = Callable[..., Trace]

@@ -87,13 +87,13 @@ def test_records_and_loads(records: list[tuple[int, bytes, int]], order: str) ->
     ]
 
 
-def load_of(record: bytes, at: int, order: str) -> tuple[int, int, int, int, int, int]:
+def load_of(record: bytes, at: int, order: str) -> tuple[int, int, int, int, int, int, int]:
     if len(record) < 56:
-        return 0, 0, 0, 0, -1, -1
-    tid, _, address, size, index = struct.unpack_from(order + "4xIQQQQ", record, 16)
+        return 0, 0, 0, 0, 0, -1, -1
+    pid, tid, _, address, size, index = struct.unpack_from(order + "IIQQQQ", record, 16)
     end = len(record) - (size if size <= len(record) - 56 else 0)
     name = record[56:end].partition(b"\0")[0]
-    return tid, address, size, index, len(name), at + end if size <= len(record) - 56 else -1
+    return pid, tid, address, size, index, len(name), at + end if size <= len(record) - 56 else -1
 
 
 ROWS = st.lists(st.tuples(st.integers(-3, 40), st.integers(-1, 2), st.integers(0, 3)), max_size=8)

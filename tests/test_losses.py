@@ -8,7 +8,7 @@ from recordings import content
 from streams import NS, START, fdr, records_of, wall
 from support import all_calls, calls_of, data_of, drawn, events_of, kinds, report_of
 
-from traceferry.common.report import KINDS
+from traceferry.common.issue_kinds import KINDS
 from traceferry.model import Trace, laws
 
 Load = Callable[..., Trace]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from traceferry.common.errors import FormatError
-from traceferry.common.report import KINDS, Note, Report
+from traceferry.common.issue_kinds import KINDS
+from traceferry.common.report import Note, Report
 
 Found = TypeVar("Found")
 # What an answer of a pack that somebody else made can raise where it is not as it was written.

@@ -11,8 +11,9 @@ from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
 from traceferry.analysis.compare.gate import Outcome
 from traceferry.analysis.compare.headline import WORDS, headline, verdict_of
+from traceferry.common.issue_kinds import KINDS
 from traceferry.common.markdown import code
-from traceferry.common.report import KINDS, n_times
+from traceferry.common.report import n_times
 
 MOST_BYTES = 64_000
 COLUMNS = f"{' | '.join(figures.HEADS)} |\n|---|{'---:|' * (len(figures.HEADS) - 1)}---|"

@@ -11,7 +11,8 @@ from typing import Any
 from traceferry.analysis.info.costs import cost_words, costs_title
 from traceferry.analysis.info.threads import counted, percent, threads_lines
 from traceferry.analysis.verdict import verdict_lines
-from traceferry.common.report import KINDS, n_times
+from traceferry.common.issue_kinds import KINDS
+from traceferry.common.report import n_times
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_amount, format_duration
 from traceferry.symbolication.short_names import short_names

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.facts import Facts, Programs, facts_of
+from traceferry.common.issue_kinds import Severity
 from traceferry.common.recorder import Command, command_of
-from traceferry.common.report import Issue, Severity
+from traceferry.common.report import Issue
 from traceferry.common.units import format_amount
 from traceferry.model import BYTES, Event, Trace
 

@@ -11,8 +11,8 @@ from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advi
 from traceferry.analysis.verdict.names import functions, names
 from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
+from traceferry.common.issue_kinds import KINDS, STATISTICS_SQL
 from traceferry.common.recorder import Command
-from traceferry.common.report import KINDS, STATISTICS_SQL
 from traceferry.model import Event
 
 # The rank of losses that have no finding of their own, and of what is told where nothing is lost.

@@ -36,8 +36,8 @@ from traceferry.analysis.verdict.runtimes import (
     with_graph,
     with_names_of,
 )
+from traceferry.common.issue_kinds import KINDS
 from traceferry.common.recorder import Command
-from traceferry.common.report import KINDS
 from traceferry.files.named_files import IS_ANOTHERS
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE

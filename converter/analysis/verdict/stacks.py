@@ -5,9 +5,8 @@ from __future__ import annotations
 from traceferry.analysis.verdict.case import JUDGED, MOST_FEW, RUNTIME_FROM, STACKS_FROM, Advice, Case, Finding, percent
 from traceferry.analysis.verdict.names import any_compiler, naming_of, other_than, runtime_and_file
 from traceferry.analysis.verdict.runtimes import Runtime, inheriting, is_run_by, naming, start, unwinding, with_graph
+from traceferry.common.issue_kinds import KINDS
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
-from traceferry.common.report import KINDS
-from traceferry.model import BYTES
 from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
 
 DEFAULT_DUMP = 8192
@@ -204,8 +203,8 @@ def no_stacks(case: Case) -> Finding | None:
     recorders, and of profiles that were made of such a recording, the samples tell it alone."""
     if not case.is_perf:
         event = case.trace.sampling
-        is_heap = event is not None and event.sample_unit == BYTES
-        is_flat = not is_heap and MOST_FEW <= case.facts.samples - case.facts.idle == case.facts.single
+        is_amount = event is not None and event.sample_unit != "samples"
+        is_flat = not is_amount and MOST_FEW <= case.facts.samples - case.facts.idle == case.facts.single
         return Finding("no_stacks", 4, "info", _NO_STACKS, 1.0) if is_flat else None
     if not case.facts.samples or not case.has_no_stacks:
         return None

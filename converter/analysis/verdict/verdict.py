@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.case import Advice, Case, Finding, amount
 from traceferry.analysis.verdict.findings import OTHER, findings
-from traceferry.common.report import KINDS, Severity
+from traceferry.common.issue_kinds import KINDS, Severity
 from traceferry.common.shown_text import encodable
 from traceferry.common.units import format_duration
 from traceferry.model import Trace

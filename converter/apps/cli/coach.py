@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, FOUND
-from traceferry.common.report import KINDS, Issue, Report
+from traceferry.common.issue_kinds import KINDS
+from traceferry.common.report import Issue, Report
 from traceferry.common.shown_text import shown
 
 if TYPE_CHECKING:
