@@ -41,10 +41,6 @@ SYSTRACE = {
     "atrace -z": b"TRACE:\n" + zlib.compress((HEADING + EVENTS).encode()),
 }
 NINJA = b"# ninja log v5\n1\t100\t0\ta.o\tdeadbeef\n5\t300\t0\tb.o\tdeadbee0\n"
-STRACE = b"""\
-12 1700000052.321000 openat(AT_FDCWD, "x", O_RDONLY) = 3 <0.000020>
-12 1700000052.321100 close(3) = 0 <0.000010>
-"""
 ART = b"""*version
 3
 data-file-overflow=false
@@ -141,13 +137,6 @@ def test_ninja(tmp_path: Path) -> None:
     assert {(name, ts) for _, name, ts in calls_of(load(NINJA, tmp_path))} == {
         ("a.o", 1_000_000), ("a.o", 100_000_000), ("b.o", 5_000_000), ("b.o", 300_000_000)
     }  # fmt: skip
-
-
-def test_strace(tmp_path: Path) -> None:
-    trace = load(STRACE, tmp_path)
-    found = [name for _, name, _ in calls_of(trace)]
-    found += [name for _, t in trace.threads for table in t.load(trace).markers.values() for name in table["name"]]
-    assert {name.partition("(")[0] for name in found} == {"openat", "close"}
 
 
 def test_fuchsia(tmp_path: Path) -> None:

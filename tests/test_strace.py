@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from builders.stacks import STRACE
@@ -222,7 +221,6 @@ def test_calls_are_those_that_strace_counts(tmp_path: Path) -> None:
     assert {name: n for name, n in found.items() if name in expected} == expected
 
 
-def test_any_text(tmp_path: Path) -> Any:
-    """Names and arguments are any bytes."""
+def test_arguments_are_any_bytes(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b'12 1700000000.0 open("\xff\xfe", 0) = 3 <0.1>\n')
     assert "open" in only(load_checked([str(tmp_path / "x")]))[0][2]

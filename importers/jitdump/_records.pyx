@@ -45,8 +45,8 @@ def scan(const uint8_t[::1] data, Py_ssize_t start, bint big, Py_ssize_t most):
 
 def loads(const uint8_t[::1] data, bint big, const int64_t[::1] begins, const int64_t[::1] ends):
     """Returns the fields of LOAD records, whole ones at [begins, ends): process, thread, address, size of the code,
-    index, size of the name, and where the code is. The name follows the fixed part; its size is -1 for a record that is too short.
-    The code is the record's last bytes; -1 where they are fewer than its size."""
+    index, size of the name, and where the code is. The name follows the fixed part; its size is -1 for a record that is
+    too short. The code is the record's last bytes; -1 where they are fewer than its size."""
     cdef Py_ssize_t n = begins.shape[0]
     cdef Py_ssize_t i, p, q, end
     cdef uint64_t size

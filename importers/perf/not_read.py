@@ -74,8 +74,10 @@ def was_not_started(stream: Stream) -> bool:
     perf ends without finishing the file."""
     names = stream.other_at[stream.other_type == RecordType.COMM] + NAME_AT
     data = stream.data
-    return bool(len(names)) and not len(stream.sample_at) and all(
-        data[at : at + len(BEFORE_EXEC)] == BEFORE_EXEC for at in names.tolist()
+    return (
+        bool(len(names))
+        and not len(stream.sample_at)
+        and all(data[at : at + len(BEFORE_EXEC)] == BEFORE_EXEC for at in names.tolist())
     )
 
 

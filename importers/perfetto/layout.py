@@ -40,8 +40,6 @@ MAGICS = (
 SYSTRACE = re.compile(
     rb"(?:cpus=\d+\s*\n| )[^\n]{0,80}-\d+\s+(?:\([\s\d-]+\)\s+)?\[\d+\]\s+[^\s:]{4,5}\s+\d+\.\d+: +\w+:"
 )
-# `strace -f -ttt`: `12 1700000052.25 close(3) = 0`. Of lines without a thread trace_processor reads none.
-STRACE = re.compile(rb"(?:\[pid +\d+\] |\d+ +)\d{9,10}\.\d{3,9} (?:\w+\(|<\.\.\. |[-+]{3} )")
 # What systrace embeds in a page that draws it, which comes before it. The code of the page, which those of VizTracer
 # have, too, has the tag with an escape.
 PAGE_DATA = re.compile(rb"class=.trace-data[^>\\]*>")
@@ -124,7 +122,7 @@ def is_perfetto_trace(head: memoryview) -> bool:
 def is_other_trace(head: memoryview) -> bool:
     """Whether another format begins here that only trace_processor reads."""
     begin = bytes(head[:FIRST_OBJECT])
-    if begin.startswith(MAGICS) or SYSTRACE.match(begin) or STRACE.match(begin):
+    if begin.startswith(MAGICS) or SYSTRACE.match(begin):
         return True
     if is_page(head):
         return PAGE_DATA.search(head) is not None

@@ -130,9 +130,11 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     report, path = trace.report, source.path
     report.note("names_not_in_text", samples.frames.n_nameless, where=path)
     report.note("times_made", len(ts) * is_untimed, where=path)
-    report.note("members_not_read", samples.n_unknown, where=f"{path} lines", detail="lines of no sample")
-    report.note("members_not_read", samples.n_records, where=f"{path} records", detail="records beside samples")
-    report.note("members_not_read", samples.n_words, where=f"{path} words", detail="words behind the events of samples")
+    for what, n in (
+        ("lines of no sample", samples.n_unknown), ("records beside samples", samples.n_records),
+        ("words behind the events of samples", samples.n_words),
+    ):  # fmt: skip
+        report.note("members_not_read", n, where=f"{path} {what}", detail=what, advice="the perf.data itself has more")
 
 
 def _add_threads(profile: StackProfile, samples: _Samples, ts: Array, name: str) -> None:

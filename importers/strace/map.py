@@ -69,8 +69,8 @@ def to_trace(sources: Sequence[Source], trace: TraceBuilder) -> None:
     stacks.publish()
     n_untimed = sum(map(_n_untimed, log.rows.values()))
     trace.report.note("call_times_missing", n_untimed, where=path)
-    detail = "lines that are no call, signal or exit"
-    trace.report.note("members_not_read", log.n_unknown, where=f"{path} lines", detail=detail)
+    detail, advice = "lines that are no call, signal or exit", "strace -o FILE keeps the program's own output apart"
+    trace.report.note("members_not_read", log.n_unknown, where=f"{path} lines", detail=detail, advice=advice)
 
 
 def _n_untimed(rows: Rows) -> int:
