@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import orjson
@@ -21,6 +21,7 @@ from traceferry.analysis.compare.text import as_text
 from traceferry.analysis.compare.trees import diff_tree
 from traceferry.analysis.totals.portable import Totals
 from traceferry.exporters.html.comparison import _shaped
+from traceferry.model import Event
 
 
 def drawn(rng: np.random.Generator, *amounts: float, n: int) -> list[Run]:
@@ -185,7 +186,7 @@ def test_numbers_say_nothing_against_times() -> None:
     def side(n_orders: int, n_hash: int) -> list[Run]:
         classes = Totals().classes.of([("Order",)], np.array([[n_orders, 24 * n_orders, 0, 0]]))
         runs = named(rng, USUAL | {"hash": n_hash})
-        return [dataclasses.replace(run, totals=dataclasses.replace(run.totals, classes=classes)) for run in runs]
+        return [replace(run, totals=replace(run.totals, classes=classes)) for run in runs]
 
     assert re.match(r"slower: .*hash \+", said(side(1000, 1000), side(2000, 1300)))
     assert said(side(1000, 1000), side(2000, 1000)) == "changed: Order +24 kB (+100%, 24 kB to 48 kB)"
@@ -195,16 +196,16 @@ def test_a_recording_that_only_lasted_longer_is_not_slower() -> None:
     """As while the machine does something else: samples are of CPU time."""
     rng = np.random.default_rng(10)
     base = named(rng, USUAL)
-    new = [dataclasses.replace(run, duration_ns=6 * run.duration_ns) for run in named(rng, USUAL)]
+    new = [replace(run, duration_ns=6 * run.duration_ns) for run in named(rng, USUAL)]
     line = said(base, new, "time > 10%")
     assert re.match(r"changed: duration of the recording \+.*; the whole: time of samples ", line)
     assert said(base, new, "time('duration of the recording') > 10%").startswith("a gate failed: time('duration")
-    assert said([dataclasses.replace(run, duration_ns=10**12) for run in base],
+    assert said([replace(run, duration_ns=10**12) for run in base],
                 named(rng, USUAL | {"parse": 6000})).startswith("slower: time of samples +")  # fmt: skip
-    slower = [dataclasses.replace(run, duration_ns=6 * run.duration_ns) for run in named(rng, USUAL | {"hash": 1300})]
+    slower = [replace(run, duration_ns=6 * run.duration_ns) for run in named(rng, USUAL | {"hash": 1300})]
     assert re.match(r"slower: .*duration of the recording \+.*, hash \+", said(base, slower))
     classes = Totals().classes.of([("Order",)], np.array([[10, 240, 0, 0]]))
-    without = [dataclasses.replace(run, totals=dataclasses.replace(Totals(), classes=classes)) for run in (*base, *new)]
+    without = [replace(run, totals=replace(Totals(), classes=classes)) for run in (*base, *new)]
     assert said(without[:5], without[5:], "time > 10%") == "a gate failed: time > 10%"
 
 
@@ -212,7 +213,7 @@ def test_runs_are_apart_in_time_not_in_samples() -> None:
     """At another frequency all runs have more samples, each of which is less."""
 
     def side(counts: Sequence[int], sample_ns: float) -> list[Run]:
-        return [dataclasses.replace(run_with({"main": n}, sample_ns=sample_ns), duration_ns=10**9) for n in counts]
+        return [replace(run_with({"main": n}, sample_ns=sample_ns), duration_ns=10**9) for n in counts]
 
     base = side([200, 208, 216, 224], 5e6)
     assert said(base, side([500, 520, 540, 560], 2e6)).startswith("no significant change")
@@ -247,7 +248,7 @@ def test_time_off_the_cpu_that_changed_by_more_is_in_the_line() -> None:
         amounts = [[round(ms * 1e6 * (1 + 0.01 * nth)), 0] for nth in range(4)]
         rows = [Totals().threads.of([("app", "worker N")], np.array([[1, 0, 0, 0, *of]])) for of in amounts]
         runs = named(np.random.default_rng(ms), USUAL | {"parse": n}, 4)
-        return [dataclasses.replace(run, totals=dataclasses.replace(run.totals, threads=of))
+        return [replace(run, totals=replace(run.totals, threads=of))
                 for run, of in zip(runs, rows, strict=True)]  # fmt: skip
 
     line = said(side(500, 3000), side(9000, 1500))
@@ -269,6 +270,25 @@ def test_a_gate_that_failed() -> None:
 
 
 def test_unlike_inputs_are_told_of() -> None:
-    base, new = (dataclasses.replace(run_with({"a": 100}), formats=frozenset([name])) for name in ("perf.data", "mono"))
+    base, new = (replace(run_with({"a": 100}), formats=frozenset([name])) for name in ("perf.data", "mono"))
     assert said([base], [new]).endswith("; unlike inputs: the base is of the format perf.data, the new side of mono")
-    assert "unlike" not in said([base], [dataclasses.replace(new, formats=base.formats | {"jitdump"})])
+    assert "unlike" not in said([base], [replace(new, formats=base.formats | {"jitdump"})])
+
+
+def measured(rng: np.random.Generator, amounts: Mapping[str, float], unit: str) -> list[Run]:
+    """Runs whose samples are amounts of the unit, of which those of parse_tail vary a lot."""
+    runs = []
+    for _ in range(5):
+        noise = {name: (0.3 if name == "parse_tail" else 0.002) * rng.standard_normal() for name in amounts}
+        own = {name: int(amount * 1e6 * (1 + noise[name])) for name, amount in amounts.items()}
+        runs.append(replace(run_with(own, own), sampling=Event(f"delay ({unit})", "samples"), sample_ns=0.0))
+    return runs
+
+
+@pytest.mark.parametrize(("unit", "name"), [("bytes", "bytes"), ("ns", "time")])
+def test_the_verdict_of_measured_amounts_follows_the_whole(unit: str, name: str) -> None:
+    """What parse has less another function may have more."""
+    rng = np.random.default_rng(7)
+    base, new = USUAL | {"parse_tail": 1500}, USUAL | {"parse": 1500, "parse_tail": 3000}
+    line = said(measured(rng, base, unit), measured(rng, new, unit))
+    assert re.match(rf"changed: parse -1\.5 ?G?[Bs] .*; the whole: {name} \+0\.50%, .*: unknown", line)

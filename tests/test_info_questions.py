@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import stacks
 from builders.xray import Fdr
 from pages import Called, many_paths, sampled
 from streams import NS, START
@@ -202,3 +203,23 @@ def test_a_report_that_is_too_long_for_a_comment_says_what_is_left_out() -> None
         text = as_markdown(summary, names, limit=limit)
         assert len(text.encode()) <= limit
         assert ("left out" in text) == (limit < len(whole.encode()))
+
+
+UNITS = {"delay": ("nanoseconds", "1.5s"), "inuse_space": ("bytes", "1.5 GB")}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_answers_are_in_the_unit_of_the_samples(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Times that were measured, and bytes of a heap: also of the threads that are not shown."""
+    unit, whole = UNITS[name]
+    made = stacks.Pprof(((name, unit),))
+    location = made.location(("f", "/w/f.go", 0))
+    for thread, amount in (("a", 10**9), ("b", 5 * 10**8)):
+        made.sample([location], [amount], thread=thread)
+    (tmp_path / "x.pb").write_bytes(made.data())
+    for question in (["--callers", "f"], ["--tree"]):
+        assert cli.main(["info", str(tmp_path / "x.pb"), *question]) == 0
+        assert f"of {whole}:" in capsys.readouterr().out
+    assert cli.main(["info", str(tmp_path / "x.pb"), "--top", "1"]) == 0
+    rest = {"nanoseconds": "500ms", "bytes": "500 MB"}[unit]
+    assert f"1 more thread with {rest}" in capsys.readouterr().out

@@ -100,7 +100,7 @@ def _is_of_whole(table: Compared, comparison: Comparison) -> bool:
 
 def _main_row(table: Compared, comparison: Comparison) -> Row | None:
     """Returns the row of the whole to which the table's add up."""
-    is_sampled = table.amounts.is_sampled or table.amounts.unit == "bytes"
+    is_sampled = table.amounts.is_sampled or bool(comparison.sides.measured_unit)
     return next((row for row in comparison.main_rows if (row.name != TIME_OF_CALLS) == is_sampled), None)
 
 

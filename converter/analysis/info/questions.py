@@ -158,7 +158,8 @@ def lines(paths: Paths, text: str, most: int) -> Json:
     ]  # fmt: skip
     whole = int(of_stack.sum())
     n_left_out = len(found) - len(rows)
-    return {"title": f"lines of {text}", "unit": "samples", "whole": whole, "rows": rows, "left_out": n_left_out}
+    unit = trace.sample_unit
+    return {"title": f"lines of {text}", "unit": unit, "whole": whole, "rows": rows, "left_out": n_left_out}
 
 
 def _text_of(trace: Trace, source: int) -> list[str]:
@@ -216,6 +217,6 @@ def _answer(paths: Paths, title: str, parent: Array, func: Array, own: Array, to
                 "self": int(own[node]), "total": int(total[node]),
             }
         )  # fmt: skip
-    unit = "samples" if paths.measure == SAMPLES else paths.measure.unit
+    unit = trace.sample_unit if paths.measure == SAMPLES else paths.measure.unit
     n_all = int(np.count_nonzero(total))
     return {"title": title, "unit": unit, "whole": whole, "rows": rows, "left_out": n_all - len(rows)}

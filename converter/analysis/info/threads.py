@@ -32,8 +32,7 @@ def threads_lines(processes: list[Json], top: int, unit: str = "samples") -> lis
     busy = sorted(((p, t) for p, t in threads if any(_weight(t))), key=lambda pair: [-n for n in _weight(pair[1])])
     shown = busy[:top]
     has = {key: any(_amount(thread, key) for _, thread in shown) for key in ("samples", "calls", "allocations")}
-    names = ("samples", AMOUNTS.get(unit, unit)), ("calls", "calls")
-    head = [word for key, name in names if has[key] for word in (name, "%")]
+    head = [word for key in ("samples", "calls") if has[key] for word in (_head(key, unit), "%")]
     head += ["allocations"] if has["allocations"] else []
     cells = [[*head, "thread"]] if shown else []
     for process, thread in shown:
@@ -41,8 +40,8 @@ def threads_lines(processes: list[Json], top: int, unit: str = "samples") -> lis
         row += [str(thread["calls"]), percent(thread["calls"], n_calls)] if has["calls"] else []
         row += [str(thread["allocations"]["count"])] if has["allocations"] else []
         cells.append([*row, _name(process, thread, len(processes) > 1)])
-    lines = ["", *_title(processes, len(threads)), *aligned(cells), *_rest(busy[top:], len(threads) - len(busy))]
-    return [*_programs(processes, top), *lines] if len(busy) > top else lines
+    lines = ["", *_title(processes, len(threads)), *aligned(cells), *_rest(busy[top:], len(threads) - len(busy), unit)]
+    return [*_programs(processes, top, unit), *lines] if len(busy) > top else lines
 
 
 def programs_of(processes: list[Json]) -> list[Json]:
@@ -60,15 +59,23 @@ def programs_of(processes: list[Json]) -> list[Json]:
     return ranked if any(program["processes"] > 1 for program in ranked) else []
 
 
-def _programs(processes: list[Json], top: int) -> list[str]:
+def _head(key: str, unit: str) -> str:
+    return AMOUNTS.get(unit, unit) if key == "samples" else key
+
+
+def _programs(processes: list[Json], top: int, unit: str) -> list[str]:
     programs = programs_of(processes)
     if not programs:
         return []
     has = [key for key in ("samples", "calls") if any(program[key] for program in programs)]
     whole = {key: sum(program[key] for program in programs) for key in has}
-    cells = [[*(word for key in has for word in (key, "%")), "processes", "program"]]
+    units = {"samples": unit}
+    cells = [[*(word for key in has for word in (_head(key, unit), "%")), "processes", "program"]]
     for program in programs[:top]:
-        amounts = [word for key in has for word in (f"{program[key]}", percent(program[key], whole[key]))]
+        amounts = [
+            word for key in has
+            for word in (format_amount(program[key], units.get(key, "")), percent(program[key], whole[key]))
+        ]  # fmt: skip
         cells.append([*amounts, f"{program['processes']}", program["name"]])
     more = len(programs) - top
     rest = [f"  {counted(more, 'more program')}"] if more > 0 else []
@@ -121,11 +128,15 @@ def _weight(thread: Json) -> tuple[int, ...]:
     return (*amounts, events, sum(thread["markers"].values()))
 
 
-def _rest(more: list[tuple[Json, Json]], n_idle: int) -> list[str]:
+def _rest(more: list[tuple[Json, Json]], n_idle: int, unit: str) -> list[str]:
     lines = []
     if more:
         held = [(key, sum(_amount(thread, key) for _, thread in more)) for key in ("samples", "calls", "allocations")]
-        amounts = ", ".join(counted(n, key.removesuffix("s")) for key, n in held if n)
+        amounts = ", ".join(
+            format_amount(n, unit) if key == "samples" and unit != "samples" else counted(n, key.removesuffix("s"))
+            for key, n in held
+            if n
+        )
         lines.append(f"  {counted(len(more), 'more thread')}" + (f" with {amounts}" if amounts else ""))
     if n_idle:
         lines.append(f"  {counted(n_idle, 'idle thread')}")

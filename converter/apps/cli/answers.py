@@ -10,7 +10,7 @@ from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.errors import UsageError
 from traceferry.common.markdown import code, table
 from traceferry.common.shown_text import aligned, shown
-from traceferry.common.units import format_duration, format_size
+from traceferry.common.units import format_amount
 
 if TYPE_CHECKING:
     from traceferry.analysis.info.questions import Paths
@@ -103,9 +103,7 @@ def _whole(answer: Json) -> str:
 
 
 def _amount(amount: int, unit: str) -> str:
-    if unit == "samples":
-        return f"{amount:,}"
-    return format_duration(amount) if unit == "ns" else format_size(amount) if unit == "bytes" else str(amount)
+    return f"{amount:,}" if unit == "samples" else format_amount(amount, unit)
 
 
 def _label(answer: Json, row: Json) -> str:
