@@ -14,8 +14,8 @@ from common import ROOT, fuzz, imported
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from test_functional_names import KEPT, SHOWN
 from test_jit_names import SEEN, SOURCES_SAY
+from test_native_names import KEPT, SHOWN
 from test_other_names import NAMES, SWAP
 from test_perf_elsewhere import DLL, GUID, R2RMAP
 

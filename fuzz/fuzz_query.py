@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -33,6 +34,7 @@ ANSWERS: list[tuple[list[bytes], list[int], list[int], list[float], bytes, list[
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
+    from traceferry.exporters.perfetto._packets import varint
     from traceferry.trace_processor.protocol import messages
 
     for nth, (names, cells, integers, floats, text, blobs) in enumerate(ANSWERS):
@@ -41,9 +43,9 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         result.column_names.extend(names)
         for _ in range(1 + nth % 2):
             batch = result.batch.add()
-            batch.cells.extend(cells)
-            batch.varint_cells.extend(integers)
-            batch.float64_cells.extend(floats)
+            batch.cells.append(bytes(cells))
+            batch.varint_cells.append(b"".join(map(varint, integers)))
+            batch.float64_cells.append(struct.pack(f"<{len(floats)}d", *floats))
             batch.string_cells = text
             batch.blob_cells.extend(blobs)
         yield f"answer-{nth}", answer.SerializeToString()
@@ -65,7 +67,10 @@ def outcome(data: bytes) -> None:
     with suppress(FormatError):
         for batch in result.batch:
             rows.add(batch, len(data) // 2)
-    assert len(rows.answer()) == rows.n_rows or not rows.names
+    try:
+        assert len(rows.answer()) == rows.n_rows or not rows.names
+    except FormatError:  # a number that does not end
+        return
     written = {suffix: io.BytesIO() for suffix in (".csv", ".json", ".jsonl", ".parquet")}
     for suffix, sink in written.items():
         with suppress(UsageError):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from traceferry.importers.perf import _programs
 from traceferry.importers.perf._thread_states import Letter, states
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.distinct import at_places, distinct_with_places
 
 IN, OUT = 0, 1
 NEVER = (1 << 63) - 1
@@ -31,6 +31,23 @@ def test_distinct_values(values: list[int], n_times: int) -> None:
     wanted, inverse = np.unique(column, return_inverse=True)
     assert found.tolist() == wanted.tolist()
     assert place.tolist() == inverse.tolist()
+    small = np.clip(column, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    assert [part.tolist() for part in distinct_with_places(small)] == [
+        part.tolist() for part in np.unique(small, return_inverse=True)
+    ]
+
+
+@many
+@given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1), min_size=1), st.data())
+def test_values_at_places(values: list[int], data: st.DataObject) -> None:
+    """Also those that are counted from the end."""
+    n = len(values)
+    places = data.draw(st.lists(st.integers(-n, n - 1)))
+    column = np.array(values, np.int32)
+    assert at_places(column, np.array(places, np.int32)).tolist() == [values[place] for place in places]
+    for outside in (n, -n - 1):
+        with pytest.raises(IndexError, match=f"of {n}"):
+            at_places(column, np.array([*places, outside], np.int32))
 
 
 @st.composite

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import examples
 from hypothesis import given
@@ -18,10 +19,11 @@ from hypothesis import strategies as st
 from queries import Run, found, query, trace
 
 from traceferry.apps.cli import main, query_rows
+from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import aligned, width
 from traceferry.exporters.perfetto._packets import varint
 from traceferry.trace_processor import _cells, results
-from traceferry.trace_processor.results import Rows
+from traceferry.trace_processor.results import INTEGER, OTHER_VALUES, Rows
 
 __all__ = ["found", "query", "trace"]
 
@@ -315,20 +317,36 @@ def test_a_pipe_that_is_closed(found: str, trace: Path) -> None:
 # ---------------------------------------------------------------- cells of an answer
 
 
+def packed_numbers(data: bytes) -> np.ndarray:
+    return np.frombuffer(data, np.uint8)
+
+
 @examples(100)
 @given(st.lists(st.integers(LEAST, MOST)), st.integers(1, 10))
 def test_integers_of_a_packed_field(values: list[int], cut: int) -> None:
-    packed, n = b"".join(map(varint, values)), len(values)
+    packed, n = packed_numbers(b"".join(map(varint, values))), len(values)
     assert _cells.integers(packed, n).tolist() == values
-    damaged = [(packed, n + 1), (packed + b"\0", n), (packed[:-cut], n)]
-    for data, wanted in damaged if packed else damaged[:2]:
+    damaged = [(packed, n + 1), (np.append(packed, np.uint8(0)), n), (packed[:-cut], n)]
+    for data, wanted in damaged if n else damaged[:2]:
         with pytest.raises(ValueError, match="number"):
             _cells.integers(data, wanted)
 
 
 def test_an_integer_without_end() -> None:
+    packed = packed_numbers(b"\x05" + b"\xff" * 20 + b"\x01")
     with pytest.raises(ValueError, match="does not end"):
-        _cells.integers(b"\x05" + b"\xff" * 20 + b"\x01", 2)
+        _cells.integers(packed, 2)
+    kinds, values = np.empty((1, 2), np.uint8), np.empty((1, 2), np.int64)
+    with pytest.raises(ValueError, match="does not end"):
+        _cells.fill_columns(np.full(2, INTEGER, np.uint8), packed, np.zeros(0, np.int64), kinds, values, 0, 0, 0)
+    answer = FakeBatch([(5,), (6,)])
+    answer.varint_cells = [packed.tobytes()]
+    rows = Rows(["n"])
+    rows.add(answer, 1)
+    with pytest.raises(FormatError, match=OTHER_VALUES):
+        rows.answer()
+    with pytest.raises(FormatError, match=OTHER_VALUES):
+        next(rows.batches()).integers  # noqa: B018
 
 
 def test_integers_in_parquet_are_stored_as_differences(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Slices within each other, packets, and members of JSON: the kernels equal what a few lines of Python say."""
 
 import re
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 
 from traceferry.importers.perfetto._members import places_of_thread
 from traceferry.importers.perfetto._packets import whole_until
-from traceferry.importers.perfetto._slices import nested, placed
+from traceferry.importers.perfetto._slices import extent, nested, placed
 
 FIRST, LAST = 5, 40
 # track, depth, time, duration
 INTS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 4), st.integers(0, 50), st.integers(-1, 30)), max_size=40)
+
+
+ENDS = 0x80
 
 
 def column(values: list[int]) -> np.ndarray:
@@ -42,6 +46,16 @@ def test_a_slice_is_within_the_trace_and_the_one_that_it_is_in(
     assert ends.tolist() == [max(ts, one) for ts, one in zip(begin, end, strict=True)]
 
 
+def calls_of(slices: Sequence[Sequence[int]]) -> list[tuple[int, int, bool]]:
+    """Returns time, slice and whether it ends there of each call; slices: begin, end."""
+    n = len(slices)
+    begin, end = (column([one[i] for one in slices]) for i in (0, 1))
+    number, flag = np.arange(n, dtype=np.int32), np.arange(n, dtype=np.uint8)
+    ts, frame, flags = nested(begin, end, number, flag, flag | np.uint8(ENDS))
+    assert (flags % ENDS).tolist() == frame.tolist()
+    return list(zip(ts.tolist(), frame.tolist(), (flags >= ENDS).tolist(), strict=True))
+
+
 @given(st.data())
 def test_begins_and_ends_as_they_follow_each_other(data: st.DataObject) -> None:
     expected: list[tuple[int, int, bool]] = []
@@ -60,8 +74,7 @@ def test_begins_and_ends_as_they_follow_each_other(data: st.DataObject) -> None:
     for row in reversed(opened):
         slices[row][1] = ts + 1
         expected.append((ts + 1, row, True))
-    times, rows, is_end = nested(column([one[0] for one in slices]), column([one[1] for one in slices]))
-    assert list(zip(times.tolist(), rows.tolist(), is_end.tolist(), strict=True)) == expected
+    assert calls_of(slices) == expected
 
 
 TOGETHER = {
@@ -72,21 +85,32 @@ TOGETHER = {
 
 @pytest.mark.parametrize(("slices", "expected"), TOGETHER.values(), ids=TOGETHER)
 def test_at_one_time(slices: list[tuple[int, int]], expected: list[tuple[int, int, bool]]) -> None:
-    found = nested(*(column([one[i] for one in slices]) for i in (0, 1)))
-    assert list(zip(*(each.tolist() for each in found), strict=True)) == expected
+    assert calls_of(slices) == expected
 
 
 @pytest.mark.parametrize("slices", [[(0, 5), (3, 9)], [(5, 4)]], ids=["overlapping", "ends in front of its begin"])
 def test_what_is_not_nested_is_refused(slices: list[tuple[int, int]]) -> None:
     with pytest.raises(ValueError, match="without being nested"):
-        nested(*(column([one[i] for one in slices]) for i in (0, 1)))
+        calls_of(slices)
 
 
 def test_columns_of_different_lengths() -> None:
     with pytest.raises(ValueError, match="different lengths"):
-        nested(column([1]), column([]))
+        nested(column([1]), column([]), *(np.zeros(1, dtype) for dtype in (np.int32, np.uint8, np.uint8)))
+    with pytest.raises(ValueError, match="different lengths"):
+        extent(column([1]), column([]), column([0]), FIRST, LAST)
     with pytest.raises(ValueError, match="different lengths"):
         placed(*(column([1]),) * 3, column([]), 0, FIRST, LAST)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=9), st.lists(st.integers(0, 8), max_size=9))
+def test_the_extent_of_slices(slices: list[tuple[int, int]], rows: list[int]) -> None:
+    chosen = [row for row in rows if row < len(slices)]
+    begin, end = (column([one[i] for one in slices]) for i in (0, 1))
+    wanted = (min([LAST, *(slices[i][0] for i in chosen)]), max([FIRST, *(slices[i][1] for i in chosen)]))
+    assert extent(begin, end, column(chosen), LAST, FIRST) == wanted
+    with pytest.raises(ValueError, match="no row"):
+        extent(begin, end, column([len(slices)]), LAST, FIRST)
 
 
 # ---------------------------------------------------------------- packets

@@ -171,7 +171,7 @@ def containing_interval(begins: Array, sizes: Array, addresses: Array) -> Array:
 
 def rows_by_key(keys: Array) -> dict[int, Array]:
     """The rows (int64, rising) of each integer key."""
-    values, place = distinct_with_places(keys.astype(np.int64))
+    values, place = distinct_with_places(np.ascontiguousarray(keys, np.int64))
     if keys.dtype == np.uint64:
         values = values.view(np.uint64)
     # Numbers of 16 bits are sorted in a tenth of the time.

@@ -1,11 +1,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def integers(packed: bytes, n: int) -> NDArray[np.int64]: ...
+def integers(packed: NDArray[np.uint8], n: int) -> NDArray[np.int64]: ...
 def counts(kinds: NDArray[np.uint8], n_columns: int) -> NDArray[np.int64]: ...
 def fill_columns(
     kinds: NDArray[np.uint8],
-    integers: NDArray[np.int64],
+    packed: NDArray[np.uint8],
     floats: NDArray[np.int64],
     out_kinds: NDArray[np.uint8],
     out_values: NDArray[np.int64],

@@ -17,6 +17,11 @@ cdef enum:
     LOADED = 8  # bytes, by short_leb
 
 
+cdef inline (uint64_t, int64_t) next_integer(const uint8_t[::1] packed, int64_t at, int64_t end) noexcept nogil:
+    """Returns what `leb` returns."""
+    return short_leb(packed, at, end, False) if end - at >= LOADED else leb(packed, at, end, False)
+
+
 def integers(const uint8_t[::1] packed, Py_ssize_t n):
     """Returns the n varints of a packed field, int64. Raises ValueError where its bytes are not so many."""
     cdef int64_t end = packed.shape[0]
@@ -29,7 +34,7 @@ def integers(const uint8_t[::1] packed, Py_ssize_t n):
     cdef uint64_t value
     with nogil:
         while i < n and at >= 0:
-            value, at = short_leb(packed, at, end, False) if end - at >= LOADED else leb(packed, at, end, False)
+            value, at = next_integer(packed, at, end)
             numbers[i] = <int64_t> value
             i += 1
     if at != end:
@@ -55,20 +60,23 @@ def counts(const uint8_t[::1] kinds, Py_ssize_t n_columns):
 
 
 def fill_columns(
-    const uint8_t[::1] kinds, const int64_t[::1] integers, const int64_t[::1] floats, uint8_t[:, ::1] out_kinds,
+    const uint8_t[::1] kinds, const uint8_t[::1] packed, const int64_t[::1] floats, uint8_t[:, ::1] out_kinds,
     int64_t[:, ::1] out_values, Py_ssize_t first_row, int64_t n_texts, int64_t n_blobs
 ):
     """Fills in the kinds of the cells and their values, a row for each column, from the element first_row on: an
     integer, a float's bits, which of the texts or blobs it is; 0 for NULL, and for what has no value. kinds: of whole
-    rows; n_texts, n_blobs: how many there are before these."""
+    rows; packed: the varints of the integers; n_texts, n_blobs: how many there are before these. Raises ValueError
+    where a varint does not end."""
     cdef Py_ssize_t n_columns = out_kinds.shape[0]
     cdef Py_ssize_t n_rows = kinds.shape[0] // n_columns if n_columns else 0
     cdef Py_ssize_t row, column
     cdef Py_ssize_t cell = 0
-    cdef Py_ssize_t n_integers = 0
+    cdef int64_t end = packed.shape[0]
+    cdef int64_t at = 0
     cdef Py_ssize_t n_floats = 0
     cdef uint8_t kind
     cdef int64_t value
+    cdef uint64_t number
     if out_values.shape[0] != n_columns or out_values.shape[1] != out_kinds.shape[1]:
         raise ValueError("columns of different lengths")
     if not 0 <= first_row <= out_kinds.shape[1] - n_rows:
@@ -79,9 +87,9 @@ def fill_columns(
                 kind = kinds[cell]
                 cell += 1
                 value = 0
-                if kind == INTEGER and n_integers < integers.shape[0]:
-                    value = integers[n_integers]
-                    n_integers += 1
+                if kind == INTEGER and 0 <= at < end:
+                    number, at = next_integer(packed, at, end)
+                    value = <int64_t> number
                 elif kind == FLOAT and n_floats < floats.shape[0]:
                     value = floats[n_floats]
                     n_floats += 1
@@ -93,6 +101,8 @@ def fill_columns(
                     n_blobs += 1
                 out_kinds[column, row] = kind
                 out_values[column, row] = value
+    if at < 0:
+        raise ValueError("a number does not end")
 
 
 def texts(const uint8_t[::1] data):

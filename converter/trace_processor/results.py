@@ -19,6 +19,9 @@ NULL, INTEGER, FLOAT, STRING, BLOB = 1, 2, 3, 4, 5
 # Of an answer, in bytes as the engine sends it: what is more is kept in a file.
 KEPT_IN_MEMORY = 64 << 20
 LENGTH_BYTES = FLOAT_BYTES = 8
+# Bytes of a varint but for its last have this bit.
+CONTINUES = 0x80
+OTHER_VALUES = "an answer has other values than its cells say"
 
 
 @dataclass(frozen=True)
@@ -108,14 +111,14 @@ class Answer:
 class Batch:
     """Whole rows of an answer, as they are sent.
 
-    n_columns: of a row; kinds: uint8, the type of each cell, row by row; integers: int64; floats: float64; text: uint8,
-    UTF-8 with a zero behind each text; blobs. The values of each type stand in the order of their cells. counts: int64,
-    by column, how many cells of each type it has.
+    n_columns: of a row; kinds: uint8, the type of each cell, row by row; packed: uint8, the varints of the integers;
+    floats: float64; text: uint8, UTF-8 with a zero behind each text; blobs. The values of each type stand in the order
+    of their cells. counts: int64, by column, how many cells of each type it has.
     """
 
     n_columns: int
     kinds: Array
-    integers: Array
+    packed: Array
     floats: Array
     text: Array
     blobs: list[bytes]
@@ -123,6 +126,14 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.kinds) // self.n_columns
+
+    @property
+    def integers(self) -> Array:
+        """int64. Raises FormatError."""
+        try:
+            return _cells.integers(self.packed, int(self.counts[:, INTEGER].sum()))
+        except ValueError:
+            raise FormatError(OTHER_VALUES) from None
 
     def by_column(self) -> tuple[Array, Array]:
         """Returns the types, uint8, and the values, int64, of the cells, a row for each column: an integer, a float's
@@ -133,9 +144,12 @@ class Batch:
         return kinds, values
 
     def fill(self, kinds: Array, values: Array, first_row: int, n_texts: int, n_blobs: int) -> None:
-        """Writes them into longer columns. n_texts, n_blobs: of the rows in front of these."""
+        """Writes them into longer columns. n_texts, n_blobs: of the rows in front of these. Raises FormatError."""
         floats = self.floats.view(np.int64)
-        _cells.fill_columns(self.kinds, self.integers, floats, kinds, values, first_row, n_texts, n_blobs)
+        try:
+            _cells.fill_columns(self.kinds, self.packed, floats, kinds, values, first_row, n_texts, n_blobs)
+        except ValueError:
+            raise FormatError(OTHER_VALUES) from None
 
 
 def columns_of(names: Sequence[str], batches: Iterable[Batch], n_rows: int) -> list[Column]:
@@ -184,15 +198,13 @@ def batch_of(n_columns: int, message: Any) -> Batch:
     floats = np.frombuffer(reals, "<f8", count=len(reals) // FLOAT_BYTES)
     text = np.frombuffer(texts, np.uint8)
     counts = _cells.counts(kinds, n_columns)
-    n_nulls, n_integers, *counted = counts.sum(axis=0)[NULL : BLOB + 1].tolist()
-    is_sound = n_nulls + n_integers + sum(counted) == len(kinds) and texts[-1:] in (b"", b"\0")
-    try:
-        integers = _cells.integers(b"".join(message.varint_cells), n_integers)
-    except ValueError:
-        is_sound = False
-    if not is_sound or counted != [len(floats), len(text) - np.count_nonzero(text), len(blobs)]:
-        raise FormatError("an answer has other values than its cells say")
-    return Batch(n_columns, kinds, integers, floats, text, blobs, counts)
+    packed = np.frombuffer(b"".join(message.varint_cells), np.uint8)
+    n_nulls, *counted = counts.sum(axis=0)[NULL : BLOB + 1].tolist()
+    n_values = [np.count_nonzero(packed < CONTINUES), len(floats), len(text) - np.count_nonzero(text), len(blobs)]
+    is_whole = texts[-1:] in (b"", b"\0") and not np.any(packed[-1:] >= CONTINUES)
+    if not is_whole or n_nulls + sum(counted) != len(kinds) or counted != n_values:
+        raise FormatError(OTHER_VALUES)
+    return Batch(n_columns, kinds, packed, floats, text, blobs, counts)
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
@@ -200,7 +212,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
     return Batch(
         n_columns=batches[0].n_columns,
         kinds=np.concatenate([batch.kinds for batch in batches]),
-        integers=np.concatenate([batch.integers for batch in batches]),
+        packed=np.concatenate([batch.packed for batch in batches]),
         floats=np.concatenate([batch.floats for batch in batches]),
         text=np.concatenate([batch.text for batch in batches]),
         blobs=[blob for batch in batches for blob in batch.blobs],
@@ -210,6 +222,8 @@ def joined(batches: Sequence[Batch]) -> Batch:
 
 def _utf8(data: bytes) -> bytes:
     """Returns the bytes with U+FFFD in place of what is not UTF-8: names in traces may be any bytes."""
+    if data.isascii():
+        return data
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -86,7 +86,11 @@ class Session:
 
     def query(self, sql: str) -> Answer:
         """Runs statements, which end with `;`, and returns the answer of the last one. Raises SqlError."""
-        return self.rows(sql).answer()
+        rows = self.rows(sql)
+        try:
+            return rows.answer()
+        except FormatError as error:
+            raise self._ended(error.message) from None
 
     def rows(self, sql: str) -> Rows:
         """Runs statements like `query`; the rows of the last one may be more than fit into memory."""

@@ -10,6 +10,13 @@ def placed(
     first_ts: int,
     last_ts: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]: ...
+def extent(
+    ts: NDArray[np.int64], end: NDArray[np.int64], rows: NDArray[np.int64], first: int, last: int
+) -> tuple[int, int]: ...
 def nested(
-    ts: NDArray[np.int64], end: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]: ...
+    ts: NDArray[np.int64],
+    end: NDArray[np.int64],
+    frame: NDArray[np.int32],
+    of_enter: NDArray[np.uint8],
+    of_leave: NDArray[np.uint8],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]: ...

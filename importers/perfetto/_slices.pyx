@@ -45,36 +45,55 @@ def placed(
     return begins, ends, n_moved
 
 
-def nested(const int64_t[::1] ts, const int64_t[::1] end):
-    """Returns the begins and ends of slices as they follow each other: times, int64; rows, int32; whether it is an end,
-    bool. At one time, what ends comes before what begins, the innermost first. ts: rising, of equal ones the outer
-    first. Raises ValueError where slices overlap without being nested."""
+def extent(const int64_t[::1] ts, const int64_t[::1] end, const int64_t[::1] rows, int64_t first, int64_t last):
+    """Returns the first time and the last one of slices; first, last: the values where there are no rows."""
+    cdef Py_ssize_t n = rows.shape[0]
+    cdef Py_ssize_t place
+    cdef int64_t row
+    if end.shape[0] != ts.shape[0]:
+        raise ValueError("columns of different lengths")
+    for place in range(n):
+        row = rows[place]
+        if not 0 <= row < ts.shape[0]:
+            raise ValueError(f"no row {row}")
+        first, last = min(first, ts[row]), max(last, end[row])
+    return first, last
+
+
+def nested(
+    const int64_t[::1] ts, const int64_t[::1] end, const int32_t[::1] frame, const uint8_t[::1] of_enter,
+    const uint8_t[::1] of_leave
+):
+    """Returns the begins and ends of slices as they follow each other, as calls: times, int64; frames, int32; flags,
+    uint8. At one time, what ends comes before what begins, the innermost first. ts: rising, of equal ones the outer
+    first; frame, of_enter, of_leave: of each slice, the flags of its begin and of its end. Raises ValueError where
+    slices overlap without being nested."""
     cdef Py_ssize_t n = ts.shape[0]
     cdef Py_ssize_t row, place
     cdef Py_ssize_t at = 0
     cdef Py_ssize_t depth = 0
-    if end.shape[0] != n:
+    if not end.shape[0] == frame.shape[0] == of_enter.shape[0] == of_leave.shape[0] == n:
         raise ValueError("columns of different lengths")
-    times_array, rows_array, ends_array = np.empty(2 * n, np.int64), np.empty(2 * n, np.int32), np.empty(2 * n, np.bool_)
-    open_array = np.empty(n, np.int32)
+    times_array, frames_array = np.empty(2 * n, np.int64), np.empty(2 * n, np.int32)
+    flags_array, open_array = np.empty(2 * n, np.uint8), np.empty(n, np.int32)
     cdef int64_t[::1] times = times_array
-    cdef int32_t[::1] rows = rows_array
-    cdef uint8_t[::1] is_end = ends_array.view(np.uint8)
+    cdef int32_t[::1] frames = frames_array
+    cdef uint8_t[::1] flags = flags_array
     cdef int32_t[::1] opened = open_array
     with nogil:
         for place in range(n + 1):
             while depth and (place == n or end[opened[depth - 1]] <= ts[place]):
                 depth -= 1
                 row = opened[depth]
-                times[at], rows[at], is_end[at] = end[row], <int32_t> row, 1
+                times[at], frames[at], flags[at] = end[row], frame[row], of_leave[row]
                 at += 1
             if place == n:
                 break
             if end[place] < ts[place] or depth and end[place] > end[opened[depth - 1]]:
                 break
-            times[at], rows[at], is_end[at] = ts[place], <int32_t> place, 0
+            times[at], frames[at], flags[at] = ts[place], frame[place], of_enter[place]
             opened[depth] = <int32_t> place
             at, depth = at + 1, depth + 1
     if place < n:
         raise ValueError("slices overlap without being nested")
-    return times_array, rows_array, ends_array
+    return times_array, frames_array, flags_array

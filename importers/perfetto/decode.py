@@ -44,7 +44,8 @@ LACKS = re.compile(r"no such (?:table|column|function|module)|has no column", re
 def dense(numbers: Array, n_rows: int) -> Array:
     """Returns the ids with -1 for those that no table of n_rows has: ids of trace_processor are dense, and arrays have
     their sizes."""
-    return np.where((numbers >= 0) & (numbers < 4 * n_rows + SPARSE), numbers, -1)
+    is_known = (numbers >= 0) & (numbers < 4 * n_rows + SPARSE)
+    return numbers if is_known.all() else np.where(is_known, numbers, -1)
 
 
 def read_tables(source: Source, trace_processor: str | None) -> Tables:

@@ -11,6 +11,7 @@ import numpy as np
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfetto._packets import whole_until
+from traceferry.importers.perfetto._slices import extent
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
 from traceferry.importers.perfetto.layout import is_perfetto_trace
@@ -226,7 +227,8 @@ class _Mapping:
         self.kinds = Kinds(slices, self.arguments, marked, self.is_ours)
         for utid, rows in rows_by_key(owner_of[slices.track]).items():
             loader = self.loaders.get(utid, self.loaders[NOBODY])
-            loader.call_rows, loader.marker_rows = rows[is_call[rows]], rows[~is_call[rows]]
+            chosen = is_call[rows]
+            loader.call_rows, loader.marker_rows = rows[chosen], rows[~chosen]
         self._add_samples()
         self._add_scheduling()
         left_out = self.scheduling.tracks
@@ -493,17 +495,14 @@ class _Loader:
     def span(self) -> tuple[int, int]:
         """Returns the first and the last time of all that it has: those of the trace, swapped, where it has nothing."""
         mapping = self._mapping
-        slices, rows = mapping.slices, np.concatenate((self.call_rows, self.marker_rows))
-        times = [slices.ts[rows], slices.end[rows], *(columns["ts"] for columns in self.samples.values())]
-        times += [
-            self.allocations["ts"],
-            self.states["ts"],
-            self.logs["ts"],
-            *(column for column in [self.scheduling.get("ts")] if column is not None),
-        ]
-        held = [column for column in times if len(column)]
-        firsts, lasts = ([int(column.min()) for column in held], [int(column.max()) for column in held])
-        return min(firsts, default=mapping.end), max(lasts, default=mapping.start)
+        first, last = mapping.end, mapping.start
+        for rows in (self.call_rows, self.marker_rows):
+            first, last = extent(mapping.slices.ts, mapping.slices.end, rows, first, last)
+        others = (table.columns for table in (self.allocations, self.states, self.logs))
+        times = [columns["ts"] for columns in (*self.samples.values(), self.scheduling, *others) if "ts" in columns]
+        for ts in (column for column in times if len(column)):
+            first, last = min(first, int(ts.min())), max(last, int(ts.max()))
+        return first, last
 
     def __call__(self, trace: TraceBuilder) -> ThreadData:
         mapping = self._mapping

@@ -32,7 +32,7 @@ from traceferry.model import (
     Table,
     TraceBuilder,
 )
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.distinct import at_places, distinct_with_places
 from traceferry.trace_processor.results import Answer
 
 # Tracks of a thread whose slices are calls, of which it has those of the first rank, and then of the most slices: what
@@ -58,7 +58,8 @@ LOCATION = frozenset({FILE, LINE, "source.function_name", "source_location_iid"}
 
 
 class Slices(NamedTuple):
-    """Columns of all slices. end: where it ends at most; name, category: rows of `texts`."""
+    """Columns of all slices. end: where it ends at most; name, category: rows of `texts`. What all slices have is there
+    once, for all of them."""
 
     id: Array
     ts: Array
@@ -84,18 +85,19 @@ def read_slices(tables: Tables, offset_ns: int, first_ts: int, last_ts: int) -> 
         number = dense(said, len(said))
     known: dict[str, int] = {"": 0}
     names, categories = (_numbered(answer, name, known) for name in ("name", "category"))
-    arg_set = answer["arg_set_id"].numbers(-1) if "arg_set_id" in answer.names else np.full(len(answer), -1)
+    has_arguments, none = "arg_set_id" in answer.names, np.broadcast_to(np.int64(-1), len(answer))
+    arg_set = answer["arg_set_id"].numbers(-1) if has_arguments else none
     return Slices(number, ts, end, track, depth, arg_set, names, categories, dur < 0, list(known)), n_moved
 
 
 def _numbered(answer: Answer, name: str, known: dict[str, int]) -> Array:
-    """Returns the number of each cell's text, int64; no text is 0, and in a column that was not asked for all are.
+    """Returns the number of each cell's text, int32; no text is 0, and in a column that was not asked for all are.
     known: the numbers of texts, which grows."""
     if name not in answer.names:
-        return np.zeros(len(answer), np.int64)
+        return np.broadcast_to(np.int32(0), len(answer))
     column = answer[name]
     numbers = [known.setdefault(text, len(known)) for text in column.known]
-    return np.array([*numbers, 0])[column.text_numbers()]
+    return at_places(np.array([*numbers, 0], np.int32), column.text_numbers())
 
 
 def arguments_by_set(tables: Tables) -> dict[int, Values]:
@@ -162,11 +164,12 @@ class Calls:
         self._trace, self._slices, self._flows, self._is_ours = trace, slices, flows, is_ours
         self._frame = np.full(len(slices.ts), -1, np.int32)
         name, category, arg_set = (_taken(column, rows) for column in (slices.name, slices.category, slices.arg_set))
-        used, set_of_row = distinct_with_places(arg_set) if arguments else (np.zeros(0, np.int64), None)
+        nothing = np.zeros(0, np.int64), None
+        used, set_of_row = distinct_with_places(np.ascontiguousarray(arg_set)) if arguments else nothing
         places, place_of_set = _places(used.tolist(), arguments)
         n_categories, n_places = len(slices.texts) if category.any() else 1, len(places)
-        which = name * n_categories + category if n_categories > 1 else name
-        which = which * n_places + place_of_set[set_of_row] if n_places > 1 else which
+        which = name.astype(np.int64) * n_categories + category if n_categories > 1 else name
+        which = which.astype(np.int64) * n_places + place_of_set[set_of_row] if n_places > 1 else which
         distinct, nth = distinct_with_places(which)
         made = [
             self._new_frame(
@@ -176,7 +179,7 @@ class Calls:
             )
             for one in distinct.tolist()
         ]
-        self._frame[rows] = np.array(made, np.int32)[nth] if made else -1
+        self._frame[rows] = at_places(np.array(made, np.int32), nth)
         self._said = arguments
         self._arguments = {number: self._set(arguments[number]) for number in used.tolist() if number in arguments}
 
@@ -186,17 +189,16 @@ class Calls:
         if not n:
             return Table(CALLS), Table(ARGUMENTS)
         rows = _outermost_first(slices, rows)
+        of_enter, of_leave = np.zeros(n, np.uint8), np.where(slices.is_open[rows], LEAVE | OPEN_AT_END, LEAVE)
+        if self._is_ours:
+            of_enter, of_leave = self._noted(rows, ENTER_NOTES), of_leave | self._noted(rows, LEAVE_NOTES)
+        said = slices.ts[rows], slices.end[rows], self._frame[rows], of_enter, of_leave.astype(np.uint8)
         try:
-            ts, place, is_leave = nested(slices.ts[rows], slices.end[rows])
+            ts, frame, flags = nested(*said)
         except ValueError as error:
             raise FormatError(f"trace_processor: {error}, in one thread") from None
-        flags = np.where(is_leave, LEAVE, 0).astype(np.uint8)
-        flags[is_leave & slices.is_open[rows][place]] |= OPEN_AT_END
-        if self._is_ours:
-            of_enter, of_leave = (self._noted(rows, notes) for notes in (ENTER_NOTES, LEAVE_NOTES))
-            flags |= np.where(is_leave, of_leave[place], of_enter[place]).astype(np.uint8)
-        calls = {"ts": ts, "frame": self._frame[rows][place], "flags": flags}
-        return Table(CALLS, calls), self._arguments_of(rows, np.flatnonzero(~is_leave))
+        calls = Table(CALLS, {"ts": ts, "frame": frame, "flags": flags})
+        return calls, self._arguments_of(rows, calls)
 
     def _new_frame(self, name: str, category: str, place: Place) -> int:
         trace, (path, line) = self._trace, place
@@ -206,9 +208,11 @@ class Calls:
         of = trace.add_category(encodable(category.split(",")[0]) or SLICES, "blue")
         return trace.frames.intern(func=func, category=of)
 
-    def _arguments_of(self, rows: Array, entered: Array) -> Table:
+    def _arguments_of(self, rows: Array, calls: Table) -> Table:
+        """rows: the slices, in the order in which the calls begin."""
         if not self._arguments and not self._flows:
             return Table(ARGUMENTS)
+        entered = np.flatnonzero(calls["flags"] & LEAVE == 0)
         found: list[tuple[int, ...]] = []
         of_row, id_of_row = self._slices.arg_set[rows], self._slices.id[rows]
         has_any = np.isin(of_row, list(self._arguments)) | np.isin(id_of_row, list(self._flows))
@@ -227,10 +231,10 @@ class Calls:
         return Table(ARGUMENTS, {name: np.array(column, ARGUMENTS[name].numpy_dtype) for name, column in columns})
 
     def _noted(self, rows: Array, notes: dict[str, int]) -> Array:
-        """Returns int64: the flags that the arguments of slices note."""
+        """Returns uint8: the flags that the arguments of slices note."""
         sets, nth = distinct_with_places(self._slices.arg_set[rows])
         of_sets = (self._said.get(number, {}) for number in sets.tolist())
-        return np.array([sum(flag for key, flag in notes.items() if key in said) for said in of_sets], np.int64)[nth]
+        return np.array([sum(flag for key, flag in notes.items() if key in said) for said in of_sets], np.uint8)[nth]
 
     def _set(self, values: Values) -> list[Argument]:
         left_out = LOCATION | OWN_KEYS if self._is_ours else LOCATION
