@@ -127,8 +127,8 @@ class Gsym:
 
     def _note_damage(self, found: Found) -> None:
         damaged = np.flatnonzero(found.damage)
-        pairs = np.stack((found.infos[damaged], found.damage[damaged].astype(np.int64)), axis=1)
-        self._problems |= {Problem(offset, DAMAGES[what]) for offset, what in np.unique(pairs, axis=0).tolist()}
+        pairs = set(zip(found.infos[damaged].tolist(), found.damage[damaged].tolist(), strict=True))
+        self._problems |= {Problem(offset, DAMAGES[what]) for offset, what in pairs}
 
     # ------------------------------------------------------------ whole functions
 
