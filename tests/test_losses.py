@@ -241,6 +241,16 @@ def test_files_of_one_machine_are_on_one_clock(load: Load) -> None:
     assert starts == {1: 0, 2: 2000}
 
 
+def test_open_calls_end_with_their_process(load: Load) -> None:
+    """Not with the last log: the same job was recorded twice."""
+    first = Basic(frequency=NS).enter(1, 100, 7, 7).exit(2, 120, 8, 7).enter(3, 150, 11, 11)
+    second = Basic(frequency=NS).enter(1, 10**9, 7, 9).exit(2, 10**9 + 20, 8, 9)
+    trace = load(first, second)
+    ends = {(p.pid, t.tid): [c.end for c in calls_of(trace, t.load(trace))] for p, t in trace.threads}
+    assert ends == {(7, 7): [120], (7, 8): [120], (11, 11): [150], (9, 7): [10**9 + 20], (9, 8): [10**9 + 20]}
+    assert {p.pid: p.end_ts for p in trace.processes} == {7: 120, 11: 150, 9: 10**9 + 20}
+
+
 def test_versions_may_differ(load: Load) -> None:
     trace = load(fdr("A a"), Basic(frequency=NS).enter(1, START, 9, 8).exit(1, START + 5, 9, 8))
     assert laws.check(trace) == []

@@ -124,6 +124,18 @@ def test_frequency(load: Load) -> None:
             load(profile, cycle_frequency=wrong)
 
 
+def test_an_emulated_log_does_not_tell_the_frequency(load: Load) -> None:
+    """The log's ticks are Unix time, those of the profile are of the processor's counter."""
+    profile, log = Profile(pid=1).block(1, WORK), Fdr(frequency=10**9)
+    log.buffer(7, 7, records=[log.new_cpu(0, 1_700_000_000 * 10**9), log.enter(8, 0), log.exit(8, 50)])
+    trace = load(log, profile)
+    assert by_name(trace)["function 2"] == (7, 50, 400)
+    assert report_of(trace)["ticks_unscaled"] == 1
+    trace = load(log, profile, cycle_frequency=2_000_000_000)
+    assert (by_name(trace)["function 2"], by_name(trace)["function 8"]) == ((7, 25, 200), (1, 50, 50))
+    assert "ticks_unscaled" not in report_of(trace)
+
+
 def test_an_emulated_counter_has_nanoseconds(tmp_path: Path) -> None:
     program = tmp_path / "app"
     sleds = [(f"f{n}", 0x2000 + 64 * n, [(0, 0x2000 + 64 * n)]) for n in range(3)]

@@ -68,8 +68,9 @@ KINDS: dict[str, Kind] = {
         "calls that had not ended, and those left by an exception or longjmp, have no time of their own"),
     "ticks_negative": Kind("loss", "call paths with a negative time count as none",
         "an exception or longjmp left them: the recorder subtracts what they called twice"),
-    "ticks_unscaled": Kind("info", "a tick of the processor's counter is shown as a nanosecond",
-        "the file does not tell how fast it ticks: --cycle-frequency does, or an FDR log of the same machine"),
+    "ticks_unscaled": Kind("info", "times are ticks of the processor's counter: each is shown as a nanosecond",
+        "the file does not tell how fast it ticks: --cycle-frequency does (on Linux, dmesg | grep tsc: prints it), or "
+        "an FDR log of the same machine whose counter is not emulated", is_told=True),
     "entry_missing": Kind("loss",
         "calls whose entry is not in the recording are shown as open since the start of their thread",
         "a ring buffer that wrapped loses the oldest calls: raise buffer_max, or record for a shorter time"),
@@ -81,7 +82,7 @@ KINDS: dict[str, Kind] = {
     "unwound": Kind("info", "calls closed by the exit of a function below them",
         "an exception, longjmp or thread exit leaves no exit records; if the program uses none, records were lost"),
     "open_at_end": Kind("info", "calls still open when the recording ended are drawn to its end",
-        "the thread was still in them"),
+        "the thread was still in them, or their exits were lost"),
     # time
     "clock_calibrated": Kind("info",
         "the header's clock frequency is wrong; the frequency measured from the file's wall times is used",

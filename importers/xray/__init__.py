@@ -64,8 +64,9 @@ class Reading:
         files = list(zip(self.sources, self.files, objects, strict=True))
         logs = [(source, file, of_file) for source, file, of_file in files if isinstance(file, Log)]
         if logs:
-            # What runs in one recording has one counter.
-            frequency = add_logs(logs, trace, frequency)
+            # What runs in one recording has one counter, which profiles read also where logs emulate it.
+            of_logs = add_logs(logs, trace, frequency)
+            frequency = of_logs if frequency is None else frequency
         for source, file, of_file in files:
             if not isinstance(file, Log):
                 from traceferry.importers.xray.profile_map import add_profile

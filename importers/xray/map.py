@@ -64,25 +64,25 @@ SAME_MACHINE_NS = 50_000_000
 MAX_TS = 1 << 62
 
 
-def add_logs(files: Sequence[tuple[Source, Log, Sequence[Object]]], trace: TraceBuilder, frequency: int | None) -> int:
+def add_logs(
+    files: Sequence[tuple[Source, Log, Sequence[Object]]], trace: TraceBuilder, frequency: int | None
+) -> int | None:
     """Adds the logs, each with its binaries, to the trace. frequency: of the counter, if the user knows better than the
-    headers. Returns that of the first log."""
+    headers. Returns that of the first log's counter; None where all logs emulate one."""
     sources, logs, objects_of_logs = zip(*files, strict=True)
     for log in logs:
         log.problems.note(trace.report, log.name)
     for source, log, of_log in zip(sources, logs, objects_of_logs, strict=True):
         _assign_frames(trace, log, of_log, demangler_for(source.answers, trace.report))
     rates = _clock(trace, logs, frequency)
-    end_ts = max(
-        (rate.tick_to_ns(t.max_tick) for log, rate in zip(logs, rates, strict=True) for t in log.threads), default=0
-    )
     for source, log, rate, of_log in zip(sources, logs, rates, objects_of_logs, strict=True):
         program = next((o.binary.name for o in of_log if o.number == 0), "")
         mode, version = log.header.mode, log.header.version
         trace.inputs.append(Input(encodable(Path(source.path).name), "xray", f"{mode} {version}", "LLVM XRay"))
-        _add_processes(trace, log, rate, end_ts, program or program_name(source.name))
+        _add_processes(trace, log, rate, program or program_name(source.name))
     _describe(trace, logs)
-    return rates[0].frequency
+    counters = (rate.frequency for log, rate in zip(logs, rates, strict=True) if _has_counter(log))
+    return next(counters, None)
 
 
 def _assign_frames(trace: TraceBuilder, log: Log, objects: Sequence[Object], demangle: Demangler) -> None:
@@ -107,7 +107,8 @@ def _clock(trace: TraceBuilder, logs: Sequence[Log], known: int | None) -> list[
     rates: list[TickRate] = []
     anchors: list[TickRate] = []
     for log in logs:
-        frequency = _frequency(trace, log, known)
+        # Emulated ticks are ns, whatever the counter of the machine does.
+        frequency = NS if _is_emulated(log) else _frequency(trace, log, known)
         if not log.threads:
             rates.append(TickRate(frequency))
         elif _is_emulated(log):
@@ -142,6 +143,11 @@ def _is_emulated(log: Log) -> bool:
     return bool(ticks) and log.header.cycle_frequency == NS and min(ticks) >= EMULATED_TSC_FROM
 
 
+def _has_counter(log: Log) -> bool:
+    """Whether the log's frequency is that of a counter. Without records, 1 GHz is as likely emulated."""
+    return log.header.cycle_frequency != NS or (bool(log.threads) and not _is_emulated(log))
+
+
 def _frequency(trace: TraceBuilder, log: Log, known: int | None) -> int:
     claimed = log.header.cycle_frequency if known is None else known
     last = max((thread.max_tick for thread in log.threads), default=0)
@@ -158,19 +164,24 @@ def _frequency(trace: TraceBuilder, log: Log, known: int | None) -> int:
 # ---------------------------------------------------------------- processes and threads
 
 
-def _add_processes(trace: TraceBuilder, log: Log, rate: TickRate, end_ts: int, program: str) -> None:
+def _add_processes(trace: TraceBuilder, log: Log, rate: TickRate, program: str) -> None:
     if any(thread.pid is None for thread in log.threads):
         trace.report.note("pid_unknown", where=log.name)
     stand_in = min((thread.tid for thread in log.threads), default=0)
     processes = {process.pid: process for process in trace.processes}
+    # A process can have several logs, and a log several processes: each part ends with its own last record.
+    last_tick: dict[int | None, int] = {}
+    for thread in log.threads:
+        last_tick[thread.pid] = max(last_tick.get(thread.pid, 0), thread.max_tick)
     for thread in log.threads:
         pid = stand_in if thread.pid is None else thread.pid
         start, end = rate.tick_to_ns(thread.min_tick), rate.tick_to_ns(thread.max_tick)
+        end_ts = rate.tick_to_ns(last_tick[thread.pid])
         process = processes.get(pid)
         if process is None:
             process = processes[pid] = Process(pid, program, start, end)
             trace.processes.append(process)
-        process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end, end_ts)
+        process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end_ts)
         is_main = thread.tid == pid and not any(t.is_main for t in process.threads)
         where = f"{log.name}:{pid}:{thread.tid}"
         process.threads.append(
