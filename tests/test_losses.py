@@ -1,10 +1,11 @@
 """Damaged and incomplete logs: what survives, and what the report says of the rest."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from builders.xray import Basic, Fdr, _Log
-from recordings import content
+from builders.xray import Basic, Fdr, _Log, elf_with_instr_map
+from recordings import content, load_checked
 from streams import NS, START, fdr, records_of, wall
 from support import all_calls, calls_of, data_of, drawn, events_of, kinds, report_of
 
@@ -78,6 +79,31 @@ def test_basic_file_ends_inside_a_record(load: Load) -> None:
     assert offset_of(trace, "truncated") == len(whole) - 32
 
 
+@pytest.mark.parametrize("log", [Basic(), Fdr()], ids=["basic", "FDR"])
+def test_log_without_records(load: Load, log: _Log) -> None:
+    trace = load(log)
+    assert losses(trace) == {"log_empty": 1}
+
+
+@pytest.mark.parametrize(
+    ("tid", "pid", "version", "found"),
+    [(8, 7, 3, {"main_thread_missing": 1}), (7, 7, 3, {}), (8, 0, 3, {}), (8, 7, 2, {"pid_unknown": 1})],
+    ids=["another thread", "the main thread", "no process id", "an old version"],
+)
+def test_basic_log_without_its_main_thread(load: Load, tid: int, pid: int, version: int, found: dict[str, int]) -> None:
+    """Of a program that aborted, or that started basic mode itself, the main thread's records are not written."""
+    assert losses(load(Basic(version).enter(1, 100, tid, pid).exit(1, 200, tid, pid))) == found
+
+
+@pytest.mark.parametrize(("name", "lost"), [("main", 1), ("domain", 0)])
+def test_main_that_is_not_instrumented_is_not_missing(tmp_path: Path, name: str, lost: int) -> None:
+    program = tmp_path / "app"
+    program.write_bytes(elf_with_instr_map([("work", 0x2000, [(0, 0x2000)]), (name, 0x2040, [(0, 0x2040)])], pie=False))
+    (tmp_path / "b.xray").write_bytes(Basic().enter(1, 100, 8, 7).exit(1, 200, 8, 7).bytes())
+    trace = load_checked(tmp_path / "b.xray", symbols=program)
+    assert report_of(trace).get("main_thread_missing", 0) == lost
+
+
 # ---------------------------------------------------------------- buffers
 
 
@@ -96,8 +122,8 @@ def test_typed_events_cut_their_buffers(load: Load, n_typed: int, big: bool) -> 
     names = [call.name for call in calls_of(trace, data)]
     assert names[-1] == "function 2"
     assert 2 <= names.count("function 1") <= 7
-    found = losses(trace)
-    assert found.keys() & {"cut_record", "maybe_cut"}
+    assert losses(trace).keys() & {"cut_record", "maybe_cut"}
+    assert trace.report.lossy
 
 
 def test_a_cut_event_keeps_what_is_there(load: Load) -> None:
@@ -192,7 +218,7 @@ def test_zero_length_event(load: Load) -> None:
     trace = load(log.buffer(1, 1, records=[log.new_cpu(0, START), *records]))
     rows = [row for rows in events_of(data_of(trace, 1)).values() for row in rows]
     assert [(row["data"], row["size"]) for row in rows] == [("", 0), ("", 0)]
-    assert not trace.report.lossy
+    assert losses(trace) == {"maybe_cut": 1}
 
 
 @pytest.mark.parametrize("version", [3, 4])

@@ -41,11 +41,12 @@ KINDS: dict[str, Kind] = {
     "bad_record": Kind("error", "an unreadable record ended its buffer early",
         "the file is damaged at this offset; later buffers are kept"),
     "cut_record": Kind("loss", "a buffer ends inside a record",
-        "the recorder counts typed events too short (16 bytes each) and cuts the end of such buffers; record fewer "
-        "typed events or larger buffers to lose less"),
-    "maybe_cut": Kind("info",
-        "typed events are counted too short by all known recorders; as many records may be missing at buffers' ends",
-        "16 bytes for each typed event"),
+        "the recorder counts typed events too short (16 bytes each) and cuts the end of such buffers; "
+        "__xray_customevent loses nothing"),
+    "maybe_cut": Kind("loss",
+        "typed events are counted too short by all known recorders: for each, 16 bytes are missing at the end of its "
+        "buffer",
+        "that is an entry and an exit for each; __xray_customevent loses nothing"),
     "duplicate_buffer": Kind("info", "a buffer that several inputs hold was read once",
         "a forked child also writes its parent's buffers"),
     "fork_pid_unknown": Kind("info", "a forked child's process id is not in its file; an unused number is used instead",
@@ -55,6 +56,12 @@ KINDS: dict[str, Kind] = {
         "each call path is one call or one sample that stands for all of it; -o FOLDER writes "
         "tables of the rest", of_output=True),
     "empty_buffer": Kind("info", "a buffer without a thread was skipped"),
+    "log_empty": Kind("loss", "a log has no records: nothing was written behind its header",
+        "basic mode writes the main thread's records at the end of main or in exit(), and only where XRAY_OPTIONS "
+        "started it; FDR mode writes in __xray_log_flushLog(), behind __xray_log_finalize()"),
+    "main_thread_missing": Kind("loss", "a process has no records of its main thread, which basic mode writes last",
+        "let main return or call exit(), not abort() or _exit(), and start basic mode with "
+        "XRAY_OPTIONS='patch_premain=true xray_mode=xray-basic'; a program that starts it itself needs FDR mode"),
     "stray_argument": Kind("loss", "a call argument without its function entry was dropped"),
     "pid_unknown": Kind("info", "this version of the format does not record the process id",
         "the smallest thread id of the file is used instead"),

@@ -37,6 +37,8 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
         problems.add("bad_record", len(bad), HEADER_SIZE + int(bad[0]) * BASIC_SIZE)
     if rest:
         problems.add("truncated", offset=len(data) - rest)
+    elif not n_records:
+        problems.add("log_empty", offset=len(data))
 
     tid = np.where(argument, records["argument_tid"], records["tid"]).astype(np.int64)
     if header.version >= 3:

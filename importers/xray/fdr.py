@@ -22,7 +22,7 @@ from traceferry.importers.xray.decode import (
     peek_tid,
     scan_buffer,
 )
-from traceferry.importers.xray.layout import METADATA_SIZE, Function, Header, Metadata, metadata_format
+from traceferry.importers.xray.layout import HEADER_SIZE, METADATA_SIZE, Function, Header, Metadata, metadata_format
 from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog, rows_of_arguments
 
 NO_KIND = 255
@@ -60,6 +60,8 @@ def scan_fdr(data: memoryview, header: Header) -> FdrFile:
             buffers = find_buffers(data, header, found.end)
         _note_damage(found, file.problems)
         file.buffers.append(found)
+    if len(data) == HEADER_SIZE:
+        file.problems.add("log_empty", offset=HEADER_SIZE)
     return file
 
 

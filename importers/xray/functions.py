@@ -100,6 +100,12 @@ def resolve(ids: Sequence[int], objects: Sequence[Object], demangle: Demangler) 
     return functions
 
 
+def has_main(program: Object, demangle: Demangler) -> bool:
+    """Whether the program's own main is instrumented."""
+    functions = resolve(range(1, len(program.addresses) + 1), [program], demangle)
+    return any(function.name == "main" for function in functions)
+
+
 def misfit(ids: Sequence[int], objects: Sequence[Object]) -> str:
     """Returns why these are not the binaries that were recorded, or ""."""
     try:

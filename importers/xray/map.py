@@ -11,8 +11,8 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
-from traceferry.importers.xray.functions import Object, intern_frames, resolve
-from traceferry.importers.xray.layout import Function
+from traceferry.importers.xray.functions import Object, has_main, intern_frames, resolve
+from traceferry.importers.xray.layout import TYPE_BASIC, Function
 from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog
 from traceferry.importers.xray.log_names import program_name
 from traceferry.model import (
@@ -73,7 +73,9 @@ def add_logs(
     for log in logs:
         log.problems.note(trace.report, log.name)
     for source, log, of_log in zip(sources, logs, objects_of_logs, strict=True):
-        _assign_frames(trace, log, of_log, demangler_for(source.answers, trace.report))
+        demangle = demangler_for(source.answers, trace.report)
+        _assign_frames(trace, log, of_log, demangle)
+        _note_main_threads(trace, log, of_log, demangle)
     rates = _clock(trace, logs, frequency)
     for source, log, rate, of_log in zip(sources, logs, rates, objects_of_logs, strict=True):
         program = next((o.binary.name for o in of_log if o.number == 0), "")
@@ -93,6 +95,19 @@ def _assign_frames(trace: TraceBuilder, log: Log, objects: Sequence[Object], dem
     unknown = sum(f.object is None for f in nameless)
     trace.report.note("no_symbols", unknown, where=log.name)
     trace.report.note("function_without_name", len(nameless) - unknown, where=log.name)
+
+
+def _note_main_threads(trace: TraceBuilder, log: Log, objects: Sequence[Object], demangle: Demangler) -> None:
+    """Notes processes of which basic mode has written other threads only. A main thread that calls nothing instrumented
+    has no records either: then main is not in the program's map."""
+    if log.header.type != TYPE_BASIC:
+        return
+    with_main = {thread.pid for thread in log.threads if thread.tid == thread.pid}
+    without = {thread.pid for thread in log.threads if thread.pid} - with_main
+    program = next((one for one in objects if one.number == 0), None)
+    if not without or (program is not None and not has_main(program, demangle)):
+        return
+    trace.report.note("main_thread_missing", len(without), where=log.name, detail=", ".join(map(str, sorted(without))))
 
 
 # ---------------------------------------------------------------- time
