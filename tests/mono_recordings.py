@@ -156,7 +156,9 @@ def report_of(name: str) -> dict[str, int]:
 def is_managed(trace: Trace, stack: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Whether the leaf is a method, not native code; False for stacks of -1."""
     kinds = np.array([trace.strings[int(name)] in ("Managed", "Wrapper") for name in trace.categories["name"]])
+    # Where a method waits, its frame is idle.
+    methods = np.unique(trace.frames["func"][kinds[trace.frames["category"]]])
     known = stack >= 0
     leaf = trace.stacks["frame"][np.where(known, stack, 0)]
-    managed: np.ndarray[Any, Any] = known & kinds[trace.frames["category"][leaf]]
+    managed: np.ndarray[Any, Any] = known & np.isin(trace.frames["func"][leaf], methods)
     return managed

@@ -924,6 +924,50 @@ def test_samples_before_and_after_the_thread_s_own_events(new: New) -> None:
     assert [ts for ts, _ in samples_of(read(log), sampled_thread(log))] == [at(10), at(20)]
 
 
+FINALIZER = 0x7F40
+SLEEP, LOCK = "(wrapper managed-to-native) System.Threading.Thread:SleepInternal (int)", "App:Lock ()"
+ACCEPT = "(wrapper managed-to-native) System.Net.Sockets.Socket:Accept_internal (intptr,int&,bool)"
+# Where it waits, where what waits is interrupted, and where it runs.
+WAITING, INTERRUPTED, RUNNING = 0x70001016, 0x70001014, 0x40001000
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([(OTHER, WAITING, SLEEP)], [True]),
+        ([(OTHER, RUNNING, ACCEPT)], [True]),
+        ([(OTHER, RUNNING, LOCK)], [False]),
+        ([(OTHER, WAITING, SLEEP), (OTHER, INTERRUPTED, LOCK), (OTHER, WAITING, None)], [True, True, True]),
+        ([(OTHER, WAITING, SLEEP), (OTHER, WAITING + 5, LOCK), (OTHER, RUNNING, None)], [True, False, False]),
+        ([(FINALIZER, WAITING, None), (OTHER, WAITING, LOCK)], [True, True]),
+        ([(FINALIZER, RUNNING, LOCK), (OTHER, RUNNING, None)], [False, False]),
+    ],
+)
+@pytest.mark.parametrize(("option", "shows_waits"), [("sample=200", True), ("sample-real=200", False)])
+def test_threads_that_wait_are_idle_where_others_pace_their_samples(
+    samples: list[tuple[int, int, str | None]], expected: list[bool], option: str, shows_waits: bool
+) -> None:
+    log = Log(args=f"log:nodefaults,{option}").buffer().thread_name(FINALIZER, "Finalizer")
+    methods = {SLEEP: 0x600, LOCK: 0x700, ACCEPT: 0x800}
+    for name, method in methods.items():
+        log.jit(method, name, method << 20)
+    for tid, address, name in samples:
+        log.sample(tid, [address], [methods[name]] if name else [])
+    trace = read(log)
+    stacks = {ts: stack for tid in (OTHER, FINALIZER) for ts, stack in zip(*sample_columns(trace, tid), strict=True)}
+    category = trace.frames["category"][trace.stacks["frame"][[stacks[ts] for ts in sorted(stacks)]]]
+    idle = [trace.strings[name] == "Idle" for name in trace.categories["name"][category].tolist()]
+    assert idle == [shows_waits and waits for waits in expected]
+    noted = [issue.count for issue in trace.report if issue.kind == "waits_sampled"]
+    assert noted == ([sum(idle)] if any(idle) else [])
+    assert trace.events[0].name == ("process-clock" if shows_waits else "wall-clock")
+
+
+def sample_columns(trace: Trace, tid: int) -> tuple[list[int], list[int]]:
+    tables = [thread.load(trace).samples for thread in trace.processes[0].threads if thread.tid == tid]
+    return tuple([value for table in tables for value in table[name].tolist()] for name in ("ts", "stack"))
+
+
 @versions("sample")
 def test_samples_of_native_code(new: New) -> None:
     """A symbol stands for the 16 bytes from it on; what it is not near lies in a binary, or nowhere."""

@@ -10,6 +10,7 @@ from traceferry.heap.views import class_frame
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.layout import Event, Metadata
 from traceferry.model import Array, TraceBuilder
+from traceferry.model.categories import IDLE
 from traceferry.timeline.method_table import MethodTable
 
 MANAGED, WRAPPER, NATIVE = "Managed", "Wrapper", "Native"
@@ -61,6 +62,11 @@ class Frames:
 
     def native(self, name: str) -> int:
         return self._frame(name, NATIVE)
+
+    def idle(self, frame: int) -> int:
+        """Returns the frame of the same function, which waits there."""
+        trace = self._trace
+        return trace.frames.intern(func=int(trace.frames["func"][frame]), category=trace.add_category(IDLE))
 
     def _types(self, rows: Array, frames: Array) -> MethodTable:
         pointers, defined_ts = self._records["pointer"][rows], self._records.ts[rows]

@@ -12,6 +12,7 @@ from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
+from traceferry.importers.mono.waits import FINALIZER, waiting
 from traceferry.model import SAMPLES, Array, Table, TraceBuilder, containing_interval
 from traceferry.model import Event as SampledEvent
 from traceferry.timeline.method_table import MethodTable
@@ -24,6 +25,8 @@ NS = 1_000_000_000
 # Symbols are recorded in steps of so many bytes, over the page around a sample.
 SYMBOL_STEP = 16
 NATIVE = (Event.USYM, Event.UBIN)
+# What `sample` and `sample-real` count: ticks of the CPU time of all threads together, and of wall time.
+PROCESS_CLOCK, WALL_CLOCK = "process-clock", "wall-clock"
 
 
 def describe_sampling(trace: TraceBuilder, log: Log) -> None:
@@ -31,7 +34,7 @@ def describe_sampling(trace: TraceBuilder, log: Log) -> None:
     option = SAMPLE_OPTION.search(log.header.arguments)
     if not trace.events and log.stats["hits"].any():
         mode, frequency = (option["mode"], option["frequency"]) if option else (None, None)
-        event = "wall-clock" if mode else "cpu-clock" if option else "samples"
+        event = WALL_CLOCK if mode else PROCESS_CLOCK if option else "samples"
         interval_ns = NS // max(int(frequency or DEFAULT_FREQUENCY), 1) if option else 0
         trace.events = [SampledEvent(event, "count", interval_ns)]
 
@@ -44,23 +47,50 @@ def read_samples(
         return {}
     places = Places(log, frames)
     pieces = [_read(piece, frames, places) for piece in log.pieces(log.stats["hits"] > 0, Event.HIT)]
-    ts, tids, found, n, is_native = map(np.concatenate, zip(*pieces, strict=True))
+    ts, tids, addresses, found, n, is_native = map(np.concatenate, zip(*pieces, strict=True))
+    rows_of = {life: rows[np.argsort(ts[rows], kind="stable")] for life, rows in threads.by_life(tids, ts)}
+    if _is_paced_by_cpu_time(log):
+        _show_waits(trace, log, frames, _of_finalizer(rows_of, len(ts)), addresses, found, n, is_native)
     stack = np.empty(len(ts), np.int32)
     for mine in (~is_native, is_native):
         stack[mine] = intern_stacks(trace, found[np.repeat(mine, n)], n[mine])
     samples: dict[ThreadLifetime, Table] = {}
-    for life, rows in threads.by_life(tids, ts):
-        rows = rows[np.argsort(ts[rows], kind="stable")]
+    for life, rows in rows_of.items():
         life.reach(ts[rows], ts[rows])
         columns = {"ts": ts[rows] + shift_ns, "stack": stack[rows], "weight": np.ones(len(rows), np.int64)}
         samples[life] = Table(SAMPLES, columns)
     return samples
 
 
+def _is_paced_by_cpu_time(log: Log) -> bool:
+    option = SAMPLE_OPTION.search(log.header.arguments)
+    return option is not None and not option["mode"]
+
+
+def _of_finalizer(rows_of: dict[ThreadLifetime, Array], n: int) -> Array:
+    found = np.zeros(n, bool)
+    for life, rows in rows_of.items():
+        found[rows] = FINALIZER in life.names
+    return found
+
+
+def _show_waits(
+    trace: TraceBuilder, log: Log, frames: Frames, is_of_finalizer: Array, addresses: Array, found: Array, n: Array,
+    is_native: Array,
+) -> None:  # fmt: skip
+    """Puts idle frames into `found` where threads waited."""
+    first = np.cumsum(n) - n
+    innermost = np.where(is_native | (n == 0), -1, np.append(found, np.int32(-1))[first])
+    waits = waiting(trace, innermost, addresses, is_of_finalizer) & (n > 0)
+    used, nth_used = np.unique(found[first[waits]], return_inverse=True)
+    found[first[waits]] = np.array([frames.idle(frame) for frame in used.tolist()], np.int32)[nth_used.reshape(-1)]
+    trace.report.note("waits_sampled", int(waits.sum()), where=log.source.path)
+
+
 def _read(records: Records, frames: Frames, places: Places) -> tuple[Array, ...]:
-    """Returns (int64 ns on the event clock; uint64 thread ids, which are 0 before data version 11; int32 frames, those
-    of one sample after those of another, the innermost of each first; how many each has; whether addresses told
-    them)"""
+    """Returns (int64 ns on the event clock; uint64 thread ids, which are 0 before data version 11; uint64 addresses, 0
+    where there is none; int32 frames, those of one sample after those of another, the innermost of each first; how many
+    each has; whether addresses told them)"""
     values, lengths = records.lists(np.arange(len(records)))
     n_addresses, ts = records["n_ips"].astype(np.int64), np.repeat(records.ts, lengths)
     nth = np.arange(len(values)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -70,7 +100,9 @@ def _read(records: Records, frames: Frames, places: Places) -> tuple[Array, ...]
     found[is_method] = frames.methods.at(values[is_method], ts[is_method])
     found[of_native] = places.frames_at(values[of_native], ts[of_native])
     n = np.where(is_native, n_addresses, lengths - n_addresses)
-    return records.ts, records["thread"], found[is_method | of_native], n, is_native
+    first = np.append(values, np.uint64(0))[np.cumsum(lengths) - lengths]
+    addresses = np.where(n_addresses > 0, first, np.uint64(0))
+    return records.ts, records["thread"], addresses, found[is_method | of_native], n, is_native
 
 
 class Places:

@@ -197,12 +197,12 @@ def _category_of_library(name: str) -> str:
 
 
 def _whose(name: str, kind: str, path: str, category: str) -> int:
+    if category == IDLE_CATEGORY or is_idle(name, category == KERNEL):
+        return IDLE
     if _NAMELESS.fullmatch(name):
         return NAMELESS
     if name.startswith(GENERATED):
         return IN_MEMORY
-    if category == IDLE_CATEGORY or is_idle(name, category == KERNEL):
-        return IDLE
     if category == KERNEL:
         return INTERRUPT if is_interrupt(name) else KERNEL_ENTRY if _KERNEL_ENTRY.fullmatch(name) else OF_KERNEL
     if category == "Wrapper":
