@@ -1,6 +1,8 @@
 """What the call paths of a trace have themselves, for formats of stacks with numbers: no time, no order.
 
-A path is one of functions; addresses and lines are left out. Amounts are those of `info`.
+A path is one of functions; addresses and lines are left out. Amounts are those of `info`. These formats list all
+functions of each path. Where they are too many together, deep paths lose those in their middle, and are one where they
+are equal then.
 """
 
 from __future__ import annotations
@@ -11,8 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.analysis.totals.collect import collect
-from traceferry.analysis.totals.trees import CALLS, SAMPLES, TIME, Measure, Trees
-from traceferry.model import Array, TraceBuilder, distinct
+from traceferry.analysis.totals.portable import depths
+from traceferry.analysis.totals.trees import CALLS, SAMPLES, TIME, Measure, Series, Trees, nearest_kept
+from traceferry.exporters.depths import CUT, INNERMOST, MAX_DEPTH, OUTERMOST
+from traceferry.model import Array, TraceBuilder, distinct, sums
+from traceferry.native.nodes import NodeTable
+
+# Functions of all paths together, some seconds' work: with more, paths that are deeper than MAX_DEPTH are cut.
+MOST_FUNCTIONS = 1 << 22
+# Paths that are cut at once.
+PIECE = 1 << 12
 
 
 class Paths(NamedTuple):
@@ -49,7 +59,21 @@ class Amounts:
         self.measures: list[Measure] = [*first, *(one for one in found if one not in first and one != CALLS)]
         self.measures += [one for one in found if one == CALLS]
         func = self._trees.keys.rows[:, 0]
-        self.paths = Paths(self._trees.nodes.parent, func[self._trees.nodes.key])
+        whole = Paths(self._trees.nodes.parent, func[self._trees.nodes.key])
+        self.paths, self._path_of = self._fitting(whole)
+
+    def _fitting(self, whole: Paths) -> tuple[Paths, Array]:
+        """Returns the paths as they are written, and which of them each node is, int32."""
+        depth = depths(whole.parent) + 1
+        used = distinct(np.concatenate([series.node for series in self._trees.series] or [np.zeros(0, np.int32)]))
+        deep = used[depth[used] > MAX_DEPTH]
+        if not len(deep) or sums.total(depth[used]) <= MOST_FUNCTIONS:
+            return whole, np.arange(len(depth), dtype=np.int32)
+        strings, funcs = self.trace.strings, self.trace.funcs
+        between = funcs.intern(name=strings.intern(CUT), kind=strings.intern("function"))
+        detail = f"deeper than {MAX_DEPTH}, where all have more than {MOST_FUNCTIONS:,} functions together"
+        self.trace.report.note("callstack_cut", len(deep), where="paths", detail=detail)
+        return _cut(whole, depth, deep, between)
 
     def of_threads(self) -> Iterator[ThreadAmounts]:
         """Yields the threads in the trace's order; their paths rise."""
@@ -62,8 +86,36 @@ class Amounts:
 
     def _rows(self, process: int, thread: int) -> Iterator[tuple[int, list[int]]]:
         mine = [one for one in self._trees.series if (one.process, one.thread) == (process, thread)]
-        path = distinct(np.concatenate([series.node for series in mine]))
+        path = distinct(np.concatenate([self._path_of[series.node] for series in mine]))
         table = np.zeros((len(path), len(self.measures)), np.int64)
         for series in mine:
-            table[np.searchsorted(path, series.node), self.measures.index(series.measure)] += series.amount
+            table[:, self.measures.index(series.measure)] += self._by_path(series, path)
         yield from zip(path.tolist(), table.tolist(), strict=True)
+
+    def _by_path(self, series: Series, path: Array) -> Array:
+        return sums.total_by(np.searchsorted(path, self._path_of[series.node]), series.amount, len(path))
+
+
+def _cut(whole: Paths, depth: Array, deep: Array, between: int) -> tuple[Paths, Array]:
+    """Returns the paths of which those in `deep` keep their outermost and their innermost functions, and which of them
+    each one was, int32."""
+    table = NodeTable()
+    path_of = table.intern_tree(whole.parent.astype(np.int64), np.where(depth <= MAX_DEPTH, whole.func, -1))
+    last_kept = nearest_kept(whole.parent, depth <= OUTERMOST)
+    for at in range(0, len(deep), PIECE):
+        piece = deep[at : at + PIECE]
+        functions = [
+            *_innermost(whole, piece, INNERMOST),
+            np.full(len(piece), between, np.int32),
+            *_innermost(whole, last_kept[piece], OUTERMOST),
+        ]
+        lists = np.stack(functions, axis=1).reshape(-1)
+        path_of[piece] = table.intern_lists(lists, MAX_DEPTH * np.arange(1, len(piece) + 1, dtype=np.int64))
+    return Paths(table.parent, table.key), path_of
+
+
+def _innermost(paths: Paths, at: Array, n: int) -> Iterator[Array]:
+    """Yields the functions of paths, from themselves on, n of each."""
+    for _ in range(n):
+        yield paths.func[at]
+        at = paths.parent[at]

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders.xray import Basic
 from conftest import REPO
 from outputs import saved
-from support import load_checked
+from support import load_checked, report_of
 from test_foreign_content import weighted
 from test_perfetto_heap import START, Built, thread
 
@@ -163,6 +164,36 @@ def test_a_recording_of_nothing(tmp_path: Path) -> None:
     assert read_profile(saved(built.trace, tmp_path / "x.pb.gz")) == ([("samples", "count")], [])
     assert saved(built.trace, tmp_path / "x.folded").read_text() == ""
     assert {issue.kind for issue in load_checked(tmp_path / "x.pb.gz").report} == {"no_samples"}
+
+
+def recursive(folder: Path, n_deep: int) -> Trace:
+    """One function that calls another, which calls itself, each call 1 us after the one before."""
+    log = Basic(frequency=1_000_000_000).enter(1, 0, tid=7)
+    for nth in range(n_deep):
+        log.enter(2 + (nth == n_deep - 1), 1000 * (nth + 1), tid=7)
+    (folder / "deep.xray").write_bytes(log.bytes())
+    return load_checked([str(folder / "deep.xray")])
+
+
+def test_deep_stacks_are_whole_where_all_together_are_not_too_much(tmp_path: Path) -> None:
+    trace = recursive(tmp_path, 1500)
+    lines = saved(trace, tmp_path / "x.folded").read_text().splitlines()
+    assert max(line.count(";") for line in lines) == 1500
+    assert "callstack_cut" not in report_of(trace)
+
+
+def test_deep_stacks_lose_their_middle_where_all_together_are_too_much(tmp_path: Path) -> None:
+    trace = recursive(tmp_path, 3000)
+    rows = [line.rpartition(" ") for line in saved(trace, tmp_path / "x.folded").read_text().splitlines()]
+    assert report_of(trace)["callstack_cut"] == 3001 - 512
+    # Each call lasts 1 us by itself, but for the last, which ends with the recording.
+    assert sum(int(amount) for _, _, amount in rows) == 3_000_000
+    deepest = max((path for path, _, _ in rows), key=lambda path: path.count(";")).split(";")[1:]
+    assert deepest[:384] == ["function 1", *["function 2"] * 383]
+    assert deepest[384] == "[frames left out]"
+    assert deepest[385:] == ["function 2"] * 127
+    # Those that are equal are one: the 2,488 that end in the function that calls itself.
+    assert len(rows) == 512 + 1
 
 
 @pytest.mark.parametrize("name", ["x.folded", "x.pb.gz", "x.afdo.txt", "x.gecko.json"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders.xray import Basic
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -425,3 +426,12 @@ def test_tracks_of_calls_are_those_of_the_importer() -> None:
     """In their order: a thread has the calls of the first rank that it has."""
     text = (files("traceferry.trace_processor") / "sql/traceferry/tracks.sql").read_text()
     assert re.findall(r"WHEN '(\w+)' THEN (\d)", text) == [(kind, str(rank)) for kind, rank in CALL_TRACKS.items()]
+
+
+def test_calls_deeper_than_the_engine_keeps_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Basic().enter(1, 0, tid=7)
+    for nth in range(599):
+        log.enter(2, nth + 1, tid=7)
+    (tmp_path / "deep.xray").write_bytes(log.bytes())
+    assert main(["convert", str(tmp_path / "deep.xray"), "-o", str(tmp_path / "deep.pftrace")]) == 0
+    assert "[depth_cut, 88 times]" in capsys.readouterr().err

@@ -373,11 +373,11 @@ KINDS: dict[str, Kind] = {
         "--range and --thread make less of the recording", of_output=True, is_told=True),
     # what an exporter cannot carry
     "depth_cut": Kind("info", "calls deeper than the viewer keeps were left out",
-        "the other outputs keep every depth; --range narrows the recording", of_output=True),
+        "info, -o X.json.gz and -o X.html keep every depth", of_output=True, is_told=True),
     "moved_apart": Kind("info", "more events at one time than the viewer keeps are a nanosecond later, 512 at a time",
         "the other outputs have them at their times", of_output=True),
-    "callstack_cut": Kind("info", "stacks deeper than the viewer's limit lost frames in their middle",
-        "the other outputs keep every depth", of_output=True),
+    "callstack_cut": Kind("info", "stacks deeper than the output keeps lost frames in their middle",
+        "info, -o X.json.gz and -o X.html keep every depth", of_output=True, is_told=True),
     "weights_dropped": Kind("info",
         "this output format has no weights: its call tree counts samples, and changes of calls, not what they weigh or "
         "how long they last, so that shares differ",

@@ -10,12 +10,13 @@ import numpy as np
 
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
+from traceferry.exporters.depths import OUTERMOST
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._packets import varint
 from traceferry.exporters.perfetto.packets import CLOCKS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import PhysicalFrames
 from traceferry.exporters.perfetto.samples import counter, task_context
-from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
+from traceferry.exporters.perfetto.stacks import Callstacks, write_symbols
 from traceferry.files.output import Output
 from traceferry.model import Array, Process, Trace
 

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from traceferry.exporters.depths import OUTERMOST
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._packets import write_samples
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
-from traceferry.exporters.perfetto.stacks import OUTERMOST, Callstacks, write_symbols
+from traceferry.exporters.perfetto.stacks import Callstacks, write_symbols
 from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints
 from traceferry.model import ENDINGS, Array, Event, Process, Table, Thread, ThreadData, Trace
 

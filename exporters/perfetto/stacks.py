@@ -6,6 +6,7 @@ from itertools import starmap
 
 import numpy as np
 
+from traceferry.exporters.depths import CUT, INNERMOST, MAX_DEPTH
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._packets import ABSENT, OutputBuffer, mark
 from traceferry.exporters.perfetto._stacks import CallstackWriter
@@ -13,11 +14,6 @@ from traceferry.exporters.perfetto.packets import Packets, in_pieces, interned
 from traceferry.exporters.perfetto.physical_frames import Module, PhysicalFrames
 from traceferry.model import Array, Trace, distinct
 
-# A callstack lists all of its frames, so that the size of all of them grows with the square of the depth. A deeper one
-# keeps its outermost and its innermost frames, with a frame between them that says so.
-MAX_DEPTH, INNERMOST = 512, 127
-OUTERMOST = MAX_DEPTH - INNERMOST - 1
-CUT = "[frames left out]"
 FRAMES = 1 << 14  # in a packet
 LONGEST_FRAME = 90
 
