@@ -165,8 +165,8 @@ KINDS: dict[str, Kind] = {
     "traces_not_decoded": Kind("loss", "hardware traces are not decoded",
         "perf inject --itrace makes samples of them, which are read; perf script --itrace prints them"),
     "waits_sampled": Kind("info",
-        "samples of threads that waited count as idle: the recorder samples every thread at each tick of the CPU time that all "
-        "threads use together",
+        "samples of threads that waited count as idle: the recorder samples every thread at each tick of the CPU time "
+        "that all threads use together",
         "how many samples a thread has does not tell how long it ran; perf record does", is_told=True),
     "no_samples": Kind("loss", "the recording has no samples: there is nothing to show"),
     "counts_only": Kind("info", "the recording has counts, and no samples: they are shown as counters",
