@@ -9,6 +9,7 @@ from recordings import binaries_of, loaded, path_of
 from streams import NS, START, fdr
 from support import all_calls, kinds, load_checked, report_of
 
+from traceferry.analysis.verdict import Tally, verdict_of
 from traceferry.common.errors import FormatError
 from traceferry.model import Trace, laws
 
@@ -120,6 +121,12 @@ def test_stripped(load: Load, binary: Write) -> None:
     assert trace.funcs["number"].tolist() == [1, 2, 3]
     assert report_of(trace).keys() & {"function_without_name", "no_symbols"} == {"function_without_name"}
     assert (trace.frames["address"] >= 0).all()
+    verdict = verdict_of(trace, Tally(trace).samples, ["xray-log.app.A1b2C3"])
+    assert verdict.lines() == [
+        "functions have numbers instead of names",
+        "  app is stripped: give what was built, its debug file, or GSYM of one (traceferry symbols FILE "
+        "-o FILE.gsym): traceferry xray-log.app.A1b2C3 --symbols FILE",
+    ]
 
 
 def test_partly_stripped(load: Load, binary: Write) -> None:
@@ -127,6 +134,8 @@ def test_partly_stripped(load: Load, binary: Write) -> None:
     assert called(trace) == ["main", "function 4"]
     assert trace.funcs["number"].tolist() == [-1, 4]
     assert report_of(trace)["function_without_name"] == 1
+    headline, *_ = verdict_of(trace, Tally(trace).samples).lines()
+    assert headline == "1 of 2 functions have numbers instead of names"
 
 
 # ---------------------------------------------------------------- a binary that does not fit

@@ -360,7 +360,7 @@ KINDS: dict[str, Kind] = {
         "give the program that was recorded: --symbols BINARY (not stripped); repeat the option for each shared "
         "object"),
     "function_without_name": Kind("info", "functions for which the symbols have no name are shown by number",
-        "the binary may be stripped"),
+        "the binary may be stripped: --symbols takes what was built, its debug file, or GSYM of one"),
     # what was asked for
     "input_repeated": Kind("info", "an input given more than once is read once", is_told=True),
     "min_duration_unused": Kind("info", "--min-duration has no effect: the recording has no calls", is_told=True),

@@ -13,7 +13,7 @@ from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
 from traceferry.common.issue_kinds import KINDS, STATISTICS_SQL
 from traceferry.common.recorder import Command
-from traceferry.model import Event
+from traceferry.model import Event, distinct
 
 # The rank of losses that have no finding of their own, and of what is told where nothing is lost.
 OTHER, LAST = 5, 6
@@ -29,7 +29,7 @@ def findings(case: Case) -> Iterator[Finding]:
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
         _damaged, _no_samples, _few_samples, _counts_only, _clock, names, functions, stacks, no_stacks, _lost,
-        _no_symbols, _relisted, _switch_missing, _engine_reported,
+        _no_symbols, _stripped, _relisted, _switch_missing, _engine_reported,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found
@@ -223,3 +223,21 @@ def _no_symbols(case: Case) -> Finding | None:
     return Finding(
         "names_missing", 3, "loss", "functions have numbers instead of names", None, (advice,), ("no_symbols",)
     )
+
+
+def _stripped(case: Case) -> Finding | None:
+    """Functions of programs that are here, whose symbols do not name them."""
+    if "function_without_name" not in case.issues or "no_symbols" in case.issues:
+        return None
+    frames = case.trace.frames
+    has_number = case.trace.funcs["number"][frames["func"]] >= 0
+    n, n_all = (len(distinct(frames["func"][mine])) for mine in (has_number, slice(None)))
+    if not n or n < NAMES_FROM * n_all:
+        return None
+    libs = distinct(frames["lib"][has_number & (frames["lib"] >= 0)])
+    files = " and ".join(case.trace.strings[name] for name in case.trace.libs["name"][libs].tolist())
+    which = f"{files or 'the program'} {'are' if len(libs) > 1 else 'is'} stripped"
+    made = "what was built, its debug file, or GSYM of one (traceferry symbols FILE -o FILE.gsym)"
+    advice = Advice("names_missing", f"{which}: give {made}", case.read_with("--symbols FILE"))
+    headline = f"{'' if n == n_all else f'{n:,} of {n_all:,} '}functions have numbers instead of names"
+    return Finding("names_missing", 3, "loss", headline, None, (advice,), ("function_without_name",))
