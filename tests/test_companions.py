@@ -136,6 +136,25 @@ def test_of_this_run(on_monotonic: Path, ns: int) -> None:
     assert "companion_of_other_run" not in reported(loaded(on_monotonic))
 
 
+def test_of_a_recording_without_times(on_monotonic: Path) -> None:
+    """It does not tell when it ended: the dump is taken for its own."""
+    data = PerfData(start=START).event(sample_type="IP|TID").mmap2(PID, PID, LIB, LIB_SIZE, 0, "/nowhere/libx.so")
+    data.mmap2(PID, PID, X, 4096, 0, str(on_monotonic.parents[1] / "made" / DUMP)).sample(PID, PID, START, CODE)
+    on_monotonic.write_bytes(data.bytes())
+    (on_monotonic.parent / DUMP).write_bytes(dump())
+    trace = loaded(on_monotonic)
+    assert (stacks(trace), reported(trace)) == (["f"], {"time_unknown": 1})
+
+
+def test_of_a_program_that_starts_long_after_the_last_sample(on_monotonic: Path) -> None:
+    """As with a rare event: the recording goes on until the last of what it tells."""
+    data = PerfData(start=START).event(clockid=1).sample(PID, PID, START, LIB)
+    data.mmap2(PID, PID, X, 4096, 0, str(on_monotonic.parents[1] / "made" / DUMP), ts=START + 10 * SECOND)
+    on_monotonic.write_bytes(data.bytes())
+    (on_monotonic.parent / DUMP).write_bytes(later_dump(11 * SECOND))
+    assert "companion_of_other_run" not in reported(loaded(on_monotonic))
+
+
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 def test_in_a_copy_of_the_file_tree(recording: Path, tmp_path: Path, suffix: str) -> None:
     """The user says that this is what the recorded machine had, so a file of this machine's does not come first."""

@@ -289,6 +289,42 @@ def test_clocks_that_nothing_joins(mapped: int | None) -> None:
     assert START + 2 * SECOND in data_of(trace, PID).samples["ts"].tolist()
 
 
+TIMELESS = "IP|TID|CALLCHAIN|PERIOD"
+
+
+@pytest.mark.parametrize("clockid", [MONOTONIC, MONOTONIC_RAW, None])
+def test_samples_without_times_are_of_what_was_last_at_their_address(clockid: int | None) -> None:
+    """perf record --per-thread and --no-timestamp: no clock matters, and all of a dump may be meant."""
+    data = recorded(sample_type=TIMELESS, clockid=clockid).mmap2(PID, PID, CODE, 4096, 0, "//anon")
+    data.mmap2(PID, PID, X, 4096, 0, f"/x/{DUMP}")
+    for place in (0, 64, 128, 192):
+        data.sample(PID, PID, START, CODE + place)
+    dump = jitdump().load("f", CODE, ts=START + 5).load("before", CODE + 64).load("g", CODE + 64)
+    dump.load("h", CODE + 128, ts=START + 9 * SECOND, index=9).move(CODE + 128, CODE + 192, index=9)
+    trace = read(data, dump)
+    assert (stacks(trace), reported(trace)) == (["f", "g", "h", "h"], {"time_unknown": 4, "code_ambiguous": 1})
+    assert (trace.start_ts, trace.end_ts) == (START + 5, dump.now)
+    assert set(data_of(trace, PID).samples["ts"].tolist()) == {START + 5}
+
+
+def test_a_child_without_times() -> None:
+    """It has its parent's code, and its own where both have some."""
+    data = recorded(sample_type=TIMELESS).fork(CHILD, CHILD, PID, PID)
+    data.sample(CHILD, CHILD, START, CODE).sample(CHILD, CHILD, START, CODE + 64).sample(PID, PID, START, CODE)
+    of_child = jitdump(pid=CHILD).load("of the child", CODE, ts=START + 10)
+    trace = read(data, jitdump().load("f", CODE, ts=START + 20).load("g", CODE + 64), of_child)
+    assert (stacks(trace, CHILD), stack(trace)) == (["of the child", "g"], "f")
+
+
+def test_a_recording_without_times_beside_one_with() -> None:
+    """It is put where the other begins, whichever is named first."""
+    samples = [recorded(sample_type=kinds).sample(PID, PID, 5 * SECOND, LIB) for kinds in (TIMELESS, EVERYTHING)]
+    trace = TraceBuilder()
+    sources = [Source(f"{nth}.data", memoryview(data.bytes())) for nth, data in enumerate(samples)]
+    importer_named("perf").module.read(sources).add_to(trace, ImportContext())
+    assert (trace.start_ts, trace.end_ts) == (5 * SECOND, 5 * SECOND)
+
+
 # ---------------------------------------------------------------- events
 
 
@@ -627,6 +663,16 @@ def test_stacks_through_code_in_memory_that_is_reported_again(steps: Callable[[P
     data.sample(PID, PID, START + 30, CODE + 4, [], regs=registers, stack=A.to_bytes(8, "little") + bytes(56))
     frame = EhFrame(64).fde(0, 64, b"")  # behind the code; the return address is what the stack pointer points to
     dump = jitdump().unwinding(bytes(frame.data), ts=START + 10).load("f", CODE, 64, ts=START + 10)
+    assert stacks(read(data, dump)) == ["(no unwind information: libx.so) > libx.so+0xf > f"]
+
+
+def test_stacks_without_times_through_jitted_code() -> None:
+    """Of which the call-frame information may be meant, whenever it was loaded."""
+    data = recorded(sample_type=TIMELESS, regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")
+    registers = [0] * X86_64_REGS.bit_count()
+    registers[7:9] = [0x7000, CODE + 4]
+    data.sample(PID, PID, START, CODE + 4, [], regs=registers, stack=A.to_bytes(8, "little") + bytes(56))
+    dump = jitdump().load("first", CODE + 64).unwinding(bytes(EhFrame(64).fde(0, 64, b"").data)).load("f", CODE, 64)
     assert stacks(read(data, dump)) == ["(no unwind information: libx.so) > libx.so+0xf > f"]
 
 

@@ -131,6 +131,9 @@ KINDS: dict[str, Kind] = {
         "samples are at addresses that a perf-PID.map, which has no times, lists under several names, the last counts",
         "let the runtime dump its code, with times: docs/record has the options of each, as of Node.js node "
         "--perf-prof --interpreted-frames-native-stack"),
+    "code_ambiguous": Kind("loss",
+        "samples without time stamps are at addresses where several functions were loaded in turn, the last counts",
+        "record with perf record -T or without --no-timestamp"),
     "map_of_other_number": Kind("info",
         "a perf-PID.map of another number lists code of a process that has none of its own",
         "in a container, processes have numbers of their own: --symbols with the file's path takes it for the process "

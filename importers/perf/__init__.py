@@ -33,8 +33,7 @@ class Reading:
     @property
     def companions(self) -> Sequence[Companion]:
         """Returns the jitdumps that the recorded processes mapped."""
-        span = self.span
-        ended = span[1] if span is not None and self._clocks == {"monotonic"} else None
+        ended = self._ended if self._clocks == {"monotonic"} else None
         files = dict.fromkeys((mapped.path, mapped.file) for mapped in self.mapped)
         return [Companion(path, "jitdump", ended, nth) for path, nth in files]
 
@@ -49,13 +48,26 @@ class Reading:
         """Returns when the first event and the last sample were recorded, in ns of CLOCK_MONOTONIC; None where they are
         on another clock. The scheduler's, which counts from the start of the machine, too, is taken for it where perf
         was attached: then nothing tells how far it is from that of the dumps."""
-        found = [recording for _, recording in self.recordings if len(recording.samples)]
+        found = self._timed
         is_attached = all(mapped.ts == 0 for mapped in self.mapped)
         if not found or not self._clocks <= {"monotonic", *(["sched"] if is_attached else [])}:
             return None
-        told = (one.ts for recording in found for one in (*recording.maps, *recording.tasks) if one.ts > 0)
         begins, ends = zip(*((int(each.samples.ts[0]), int(each.samples.ts[-1])) for each in found), strict=True)
-        return min((*begins, *told)), max(ends)
+        return min((*begins, *_told(found))), max(ends)
+
+    @property
+    def _timed(self) -> list[Recording]:
+        """Returns the recordings that have samples, with times."""
+        return [recording for _, recording in self.recordings if len(recording.samples) and recording.is_timed]
+
+    @property
+    def _ended(self) -> int | None:
+        """Returns the last time that the recordings tell; None where one of them tells none."""
+        every = [recording for _, recording in self.recordings]
+        if not all(recording.is_timed for recording in every):
+            return None
+        sampled = (int(recording.samples.ts[-1]) for recording in self._timed)
+        return max((*sampled, *_told(every)), default=None)
 
     @property
     def _clocks(self) -> set[ClockKind]:
@@ -73,6 +85,11 @@ class Reading:
         from traceferry.importers.perf.map import to_trace
 
         to_trace(self.recordings, trace, context)
+
+
+def _told(recordings: Sequence[Recording]) -> Iterator[int]:
+    """Yields when processes began, ended, and mapped files."""
+    return (one.ts for each in recordings for one in (*each.maps, *each.tasks) if one.ts > 0)
 
 
 def read(sources: Sequence[Source]) -> Reading:

@@ -42,6 +42,8 @@ def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) 
         return trace.join_clock(Clock(kind, unix_zero)) + (given_ns or 0)
     if given_ns is None and unix_zero is not None and clock.unix_zero_ns is not None:
         return trace.join_clock(Clock(kind, unix_zero))
+    if not recording.is_timed:
+        return 0
     offset_ns, reason = (given_ns, "given by --clock-offset") if given_ns is not None else find_offset(trace, recording)
     if offset_ns is None:
         if len(trace.code):

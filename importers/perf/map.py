@@ -73,7 +73,9 @@ def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder
     known = _KnownThreads(trace)
     context, given = map_files_apart(context)
     counted = count_events([(source.name, recording) for source, recording in recordings], trace)
-    for (source, recording), events in zip(recordings, counted, strict=True):
+    # Recordings without times are put where the others begin.
+    in_turn = sorted(zip(recordings, counted, strict=True), key=lambda of_one: not of_one[0][1].is_timed)
+    for (source, recording), events in in_turn:
         known.begin_recording()
         _add_recording(source, recording, events, trace, context, given, known)
     for source, recording in recordings:
@@ -94,7 +96,6 @@ def _add_recording(
 ) -> None:
     """given: the map files that the user gives by themselves."""
     report, where = trace.report, source.name
-    _place_timeless(recording)
     recording.maps, copied = with_copied_text(recording.maps, recording.tasks)
     for mapped in copied:
         report.note("text_copied", where=f"{where} {mapped.path} {mapped.pid}", detail=mapped.path)
@@ -103,6 +104,7 @@ def _add_recording(
         shown = f"{where} {problem.detail}"
         report.note(problem.kind, problem.count, offset=problem.offset, where=shown, detail=problem.detail)
     offset_ns = join_clock(trace, recording, context.options.clock_offset_ns)
+    _place_timeless(recording, trace.start_ts - offset_ns)
     recorded_at = source.answers.ask("written", report, lambda: written_at(source), unpacked=float)
     natives = Natives(trace, context, recording, source, recorded_at)
     programs = Programs(recording)
@@ -122,7 +124,7 @@ def _add_recording(
     if len(recording.deferred.n) or any("defer_callchain" in event.attr.flags for event in recording.events):
         samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
-    note_relisted(memory, samples, report)
+    note_relisted(memory, samples, trace)
     # All of it was read; the threads come back to parts.
     source.release(0, len(source.data))
     if np.any(samples.data_src != 0):
@@ -151,12 +153,13 @@ def _add_recording(
     trace.attributes |= described | recording.features.bpf_metadata | page_sizes(recording)
 
 
-def _place_timeless(recording: Recording) -> None:
-    """Samples without a time, which come first, stand where the others begin."""
+def _place_timeless(recording: Recording, start: int) -> None:
+    """Samples without a time, which come first, stand where the others begin. start: of what is in the trace already,
+    on the recording's clock."""
     samples = recording.samples
     if len(samples) and samples.ts[0] < 0:
         known = samples.ts[samples.ts >= 0]
-        samples.ts = np.maximum(samples.ts, known[0] if len(known) else 0)
+        samples.ts = np.maximum(samples.ts, known[0] if len(known) else max(start, 0))
 
 
 def _recorder(features: Features) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.layout import Attr, AttrType
 from traceferry.importers.perf.tracepoints import Field, Format, decode_field, decode_integers
 from traceferry.model import Array
@@ -305,6 +306,12 @@ class Recording:
     counts: Counts | None = None
     cgroups: dict[int, str] = field(default_factory=dict)
     namespaces: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether samples have times: with --per-thread and --no-timestamp perf leaves those of all records out."""
+        sampled = [event for event in self.events if not event.is_dummy]
+        return not sampled or any(event.sample_type & SampleType.TIME for event in sampled)
 
     @property
     def order(self) -> str:

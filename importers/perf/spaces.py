@@ -174,8 +174,9 @@ class Memory:
         self._trace = trace
         self.natives = natives
         self.offset_ns = offset_ns
+        is_one_clock = trace.clock is None or trace.clock.kind == clock_of(recording.events[0])
         # Else what is loaded into a file's memory may seem to be older than the mapping.
-        self._is_one_clock = trace.clock is None or trace.clock.kind == clock_of(recording.events[0])
+        self._is_in_order = is_one_clock and recording.is_timed
         self._ending_at: dict[str, int] = {}
         self._memory_at: dict[str, int] = {}
         self._map_files = map_files
@@ -203,16 +204,13 @@ class Memory:
         if space == KERNEL_SPACE:
             return self._kernel(addresses)
         program = self.programs.all[space - FIRST_PROGRAM]
-        # A fork's child has the code that its parent compiled.
-        owners = self.programs.ancestors(program, MAX_ANCESTORS)
-        loaded = [(owner, self.code_mappings_of(owner), forked) for owner, forked in owners]
-        code = [self._jitted(program, owner, rows, forked) for owner, rows, forked in loaded if len(rows)]
+        code = self._code_of(program)
         mapped = self._mapped(program)
         files = self._named(mapped.files, mapped.file_maps, program, addresses)
         if not code:
             # They are not needed where the dump is.
             code = [self._named(mapped.objects, mapped.object_maps, program, addresses)]
-        if self._is_one_clock:
+        if self._is_in_order:
             code = [ended_by(part, files, mapped.since) for part in code]
         return joined([files, self._listed(program), *code])
 
@@ -448,14 +446,39 @@ class Memory:
 
     def code_mappings_of(self, program: Program) -> Array:
         """Returns rows of the trace's code mappings: of the dumps that the program mapped, and of those of its process
-        that none did, the code that was loaded while it ran."""
+        that none did, the code that was loaded while it ran; where samples have no times, by time."""
         found = self._code_mappings.get(program.number)
         if found is None:
             by_dump, by_program = self._mappings_by_owner
             parts = [by_dump.get(key, NO_ROWS) for key in self._dumps_of.get(program.number, ())]
             found = np.sort(np.concatenate([*parts, by_program.get(program.number, NO_ROWS)]))
+            if not self._recording.is_timed:
+                found = found[np.argsort(self._trace.code_mappings["start_ts"][found], kind="stable")]
             self._code_mappings[program.number] = found
         return found
+
+    def code_times(self, rows: Array) -> tuple[Array, Array]:
+        """Returns from when on and until when these rows of the trace's code mappings are there, int64 on the trace's
+        clock: where samples have no times, always."""
+        if not self._recording.is_timed:
+            return np.full(len(rows), BEGINNING), np.full(len(rows), NEVER)
+        start, until = (self._trace.code_mappings[name][rows] for name in ("start_ts", "end_ts"))
+        return start, np.where(until >= 0, until, NEVER)
+
+    def timeless_code(self) -> dict[int, Regions]:
+        """Returns the code of the dumps of each sampled program, by its number, where samples have no times: of several
+        objects at one address the last one counts."""
+        if self._recording.is_timed or not len(self._trace.code_mappings):
+            return {}
+        numbers = distinct(self.programs.of_samples).tolist()
+        return {number: joined([regions_of([]), *self._code_of(self.programs.all[number])]) for number in numbers}
+
+    def _code_of(self, program: Program) -> list[Regions]:
+        """Returns the code of the dumps of a program. A fork's child has the code that its parent compiled; its own
+        counts first where nothing has times."""
+        owners = reversed(list(self.programs.ancestors(program, MAX_ANCESTORS)))
+        loaded = [(owner, self.code_mappings_of(owner), forked) for owner, forked in owners]
+        return [self._jitted(program, owner, rows, forked) for owner, rows, forked in loaded if len(rows)]
 
     @cached_property
     def _mappings_by_owner(self) -> tuple[dict[Key, Array], dict[int, Array]]:
@@ -479,10 +502,9 @@ class Memory:
         """rows: of the code that is loaded in the memory of the owner; forked: when the program's memory began as a
         copy of that, NEVER for its own. What either loads into memory that both share, as PHP's, is there for both."""
         mappings = self._trace.code_mappings.take(rows)
-        begin, start, until = mappings["address"], mappings["start_ts"], mappings["end_ts"]
+        begin, (start, until) = mappings["address"], self.code_times(rows)
         size = self._trace.code["size"][mappings["code"]].astype(np.uint64)
         end = np.where(begin + size < begin, np.uint64(TOP), begin + size)
-        until = np.where(until >= 0, until, NEVER)
         keep = np.ones(len(rows), bool)
         if forked < NEVER:
             zero = self.offset_ns

@@ -20,6 +20,7 @@ from traceferry.importers.perf.mappings import is_anonymous
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Program
 from traceferry.importers.perf.recording import Mmap, Recording, Samples
+from traceferry.importers.perf.regions import NEVER
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
@@ -245,7 +246,8 @@ class _Run:
     def _code_of(self, program: Program, machine: Machine, big: bool) -> Iterator[tuple[int, _Change]]:
         """Code of JIT compilers that has call-frame information, while it is where it is."""
         trace, zero = self.trace, self.memory.offset_ns
-        for row in self.memory.code_mappings_of(program).tolist():
+        rows = self.memory.code_mappings_of(program)
+        for row, since, until in zip(*map(np.ndarray.tolist, (rows, *self.memory.code_times(rows))), strict=True):
             code = int(trace.code_mappings["code"][row])
             number = self._code_number(code, trace.code_reader(code), machine, big)
             if number == NO_MODULE:
@@ -253,9 +255,8 @@ class _Run:
             start = int(trace.code_mappings["address"][row])
             end = start + int(trace.code["size"][code])
             load = partial(AddressSpace.load, start=start, end=end, bias=start - JIT_ADDRESS, module=number)
-            yield int(trace.code_mappings["start_ts"][row]) - zero, load
-            until = int(trace.code_mappings["end_ts"][row])
-            if until >= 0:
+            yield since - zero, load
+            if until < NEVER:
                 yield until - zero, partial(AddressSpace.unload, start=start, end=end)
 
     def _code_number(self, code: int, reader: CodeReader, machine: Machine, big: bool) -> int:
