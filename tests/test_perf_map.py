@@ -1879,3 +1879,21 @@ def test_slices_of_one_recording(recordings: list[PerfData], wanted: list[tuple[
     assert laws.check(trace) == []
     threads = [(thread.name, thread.tid, thread.load(trace).samples["ts"].tolist()) for _, thread in trace.threads]
     assert [each for each in threads if each[2]] == wanted
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (0, 2, 1)])
+def test_slices_of_a_process_that_compiles_all_the_time(order: tuple[int, ...], tmp_path: Path) -> None:
+    """Its dump tells of each of its threads long after the first slice: they are one process."""
+    dump = jitdump().load("f", CODE, ts=START + 5).load("g", CODE + 64, ts=START + 200)
+    (tmp_path / DUMP).write_bytes(dump.load("h", CODE + 128, tid=8, ts=START + 6).load("i", CODE, tid=8).bytes())
+    for nth in range(3):
+        data = recorded(clockid=MONOTONIC).comm(PID, 8, "w", ts=0)
+        data.sample(PID, PID, START + 50 * nth, A).sample(PID, 8, START + 50 * nth + 10, CODE + 128)
+        (tmp_path / f"perf.data.{nth}").write_bytes(data.bytes())
+    trace = load_checked([tmp_path / DUMP, *(tmp_path / f"perf.data.{nth}" for nth in order)])
+    (process,) = trace.processes
+    found = [(thread.name, thread.load(trace)) for thread in process.threads if not thread.sample_unit]
+    assert [(name, data.samples["ts"].tolist(), sum(map(len, data.markers.values()))) for name, data in found] == [
+        ("app", [START, START + 50, START + 100], 2),
+        ("w", [START + 10, START + 60, START + 110], 2),
+    ]

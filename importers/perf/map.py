@@ -376,6 +376,8 @@ class _KnownThreads:
         self._recorded: dict[tuple[int, int], list[Thread]] = {}
         # By earlier recordings than the one that is added.
         self._earlier: dict[tuple[int, int], list[Thread]] = {}
+        # When each recording tells of a thread, by its identity: a dump may tell of more.
+        self._spans: dict[int, list[tuple[int, int]]] = {}
         for process, thread in trace.threads:
             if not thread.sample_unit:
                 self._of_dumps.setdefault((id(process), thread.tid), []).append(thread)
@@ -390,17 +392,21 @@ class _KnownThreads:
     def is_recorded(self, process: Process, thread: Thread) -> bool:
         """Returns whether it was recorded by another recording of the same time: each has its own process then."""
         recorded = self._recorded.get((id(process), thread.tid), ())
-        return any(one.start_ts <= thread.end_ts and thread.start_ts <= one.end_ts for one in recorded)
+        spans = (span for one in recorded for span in self._spans[id(one)])
+        return any(start <= thread.end_ts and thread.start_ts <= end for start, end in spans)
 
     def add(self, process: Process, thread: Thread) -> None:
         """Adds a thread. One of which a dump tells too, or an earlier recording that ended before, as one of those that
         perf record --switch-output writes, is one thread with the tables of both."""
+        span = thread.start_ts, thread.end_ts
         goes_on = self._earlier.get((id(process), thread.tid))
         if goes_on and _may_be_one(goes_on[-1], thread):
+            self._spans[id(goes_on[-1])].append(span)
             _continue(goes_on[-1], thread)
             return
         of_dumps = self._of_dumps.get((id(process), thread.tid))
         known = of_dumps.pop(0) if of_dumps else thread
+        self._spans[id(known)] = [span]
         self._recorded.setdefault((id(process), thread.tid), []).append(known)
         if known is thread:
             process.threads.append(thread)
