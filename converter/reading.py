@@ -163,13 +163,15 @@ class Companion(NamedTuple):
 class MappedFile(NamedTuple):
     """A companion in the memory of a process. path, pid: as recorded; file: which of the files that were at this path,
     from 0; ts: when it was mapped, in ns on the recorder's clock, 0: before; memory: uint64 [n, 2], where the process
-    had executable memory of no file, [begin, end), rising; empty where no other file has the name."""
+    had executable memory of no file, [begin, end), rising; empty where no other file has the name; program: which of
+    those that the process ran, one after the other, from 0."""
 
     path: str
     pid: int
     file: int
     ts: int
     memory: Array
+    program: int = 0
 
 
 class Reading(Protocol):

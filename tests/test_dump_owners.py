@@ -216,3 +216,58 @@ def test_in_a_pack(folders: tuple[Path, Path], is_given: bool) -> None:
     trace = load_checked([packed])
     assert names(trace) == NAMED
     assert reported(trace) == {}
+
+
+# ---------------------------------------------------------------- one process after another program
+
+
+def executed(folder: Path, *, is_mapped_again: bool = False) -> list[Path]:
+    """Process 11 runs node, and from ten steps of the clock on python, each with a dump. is_mapped_again: a second
+    slice of the recording tells of the second dump, too."""
+    paths = [folder / name for name in ("perf.data", "perf.data.2")[: 1 + is_mapped_again]]
+    data = PerfData(start=START).event(clockid=1)
+    for nth, (program, code) in enumerate((("node", CODE_OF_FIRST), ("python", CODE_OF_SECOND))):
+        begun = START + 10 * nth
+        data.comm(FIRST, FIRST, program, begun, exec=True)
+        data.mmap2(FIRST, FIRST, X, 4096, 0, str(folder / program / "jit-11.dump"), ts=begun + 1, inode=nth + 1)
+        data.mmap2(FIRST, FIRST, code, 4096, 0, "//anon", ts=begun + 2).sample(FIRST, FIRST, begun + 5, code)
+        (folder / program).mkdir(parents=True)
+    for program, made in zip(("node", "python"), dumps(pid=FIRST), strict=True):
+        (folder / program / "jit-11.dump").write_bytes(made)
+    paths[0].write_bytes(data.bytes())
+    if is_mapped_again:
+        data = PerfData(start=START).event(clockid=1).comm(FIRST, FIRST, "python", ts=0)
+        data.mmap2(FIRST, FIRST, X, 4096, 0, str(folder / "python" / "jit-11.dump"), ts=0, inode=2)
+        paths[1].write_bytes(data.sample(FIRST, FIRST, START + SECOND, CODE_OF_SECOND).bytes())
+    return paths
+
+
+@pytest.mark.parametrize("is_mapped_again", [False, True])
+def test_two_programs_of_one_process(tmp_path: Path, is_mapped_again: bool) -> None:
+    """What the second one compiled is its own, not of the first."""
+    trace = load_checked(executed(tmp_path, is_mapped_again=is_mapped_again))
+    found = {process.name: process for process in trace.processes}
+    assert sorted(found) == ["node", "python"]
+    for name, n_samples in (("node", 1), ("python", 1 + is_mapped_again)):
+        process = found[name]
+        (thread,) = (thread for thread in process.threads if not thread.sample_unit)
+        data = thread.load(trace)
+        assert (len(data.samples), sum(map(len, data.markers.values()))) == (n_samples, 1)
+        assert [view.name for view in process.threads if view.sample_unit] == ["code size"]
+        assert [counter.values["value"].tolist() for counter in process.counters] == [[16]]
+    assert len({view.tid for _, view in trace.threads if view.sample_unit}) == 2
+
+
+def test_a_process_with_the_number_of_one_that_ended(tmp_path: Path) -> None:
+    """As one that executes another program."""
+    data = PerfData(start=START).event(clockid=1)
+    for nth, code in enumerate((CODE_OF_FIRST, CODE_OF_SECOND)):
+        begun = START + 10 * nth
+        data.fork(FIRST, FIRST, 1, 1, begun).sample(FIRST, FIRST, begun + 5, code)
+        data.mmap2(FIRST, FIRST, X, 4096, 0, str(tmp_path / str(nth) / "jit-11.dump"), ts=begun + 1, inode=nth + 1)
+        (tmp_path / str(nth)).mkdir()
+        (tmp_path / str(nth) / "jit-11.dump").write_bytes(dumps(pid=FIRST)[nth])
+    (tmp_path / "perf.data").write_bytes(data.bytes())
+    trace = load_checked(tmp_path / "perf.data")
+    assert [len(process.counters) for process in trace.processes if process.pid == FIRST] == [1, 1]
+    assert stacks(trace, FIRST) == ["first", "second"]

@@ -17,20 +17,20 @@ from traceferry.reading import ImportContext
 
 def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext) -> None:
     """Adds the dumps, of one or several processes, to the trace."""
-    processes = Processes(trace)
+    processes = Processes(trace, context.mapped)
     # What the user says of the clocks moves the samples only afterwards.
     span = context.span if context.options.clock_offset_ns is None else None
-    for dump, pid in zip(dumps, owners(dumps, context.mapped, trace.report), strict=True):
+    for dump, owner in zip(dumps, owners(dumps, context.mapped, trace.report), strict=True):
         dump.problems.note(trace.report, dump.name)
         if context.span is not None and dump.unfinished is not None:
             # A dump alone shows what its records say; samples are in code whose record was not finished, too.
             dump.loads.append(dump.unfinished)
             trace.report.note("code_unfinished", where=dump.name, offset=dump.unfinished.at)
         texts = SourceTexts(dump, trace, context.embed_sources, context.source_roots)
-        code = add_code(dump, pid, trace, texts, context.counter, span)
+        code = add_code(dump, owner.pid, trace, texts, context.counter, span)
         trace.inputs.append(
             Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
         )
-        add_views(code, trace, processes)
+        add_views(code, owner, trace, processes)
     if trace.clock is None:
         trace.join_clock(Clock("monotonic"))

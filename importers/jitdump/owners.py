@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,18 +22,30 @@ MAX_JUDGED = 256
 Match = tuple[tuple[bool, float, int, bool, int, int], int, int]
 
 
-def owners(dumps: Sequence[Dump], mapped: Sequence[MappedFile], report: Report) -> list[int]:
-    """Returns the number of each dump's process, as the recorder calls it; what no process mapped is of the one that
-    its header names."""
-    found = [dump.header.pid for dump in dumps]
+class Owner(NamedTuple):
+    """The process of a dump. pid: as the recorder calls it; program: which of those that it ran, as `MappedFile` has
+    it."""
+
+    pid: int
+    program: int
+
+
+def owners(dumps: Sequence[Dump], mapped: Sequence[MappedFile], report: Report) -> list[Owner]:
+    """Returns whose each dump is; what no process mapped is of the one that its header names."""
+    found = [owner_of(dump.header.pid, mapped) for dump in dumps]
     free_dumps, free_files = set(range(len(dumps))), set(range(len(mapped)))
     for _, dump, file in sorted(_matches(dumps, mapped), key=lambda match: match[0], reverse=True):
         if dump in free_dumps and file in free_files:
-            found[dump] = mapped[file].pid
+            found[dump] = Owner(mapped[file].pid, mapped[file].program)
             free_dumps.remove(dump)
             free_files.remove(file)
     _note_overwritten(mapped, free_files, report)
     return found
+
+
+def owner_of(pid: int, mapped: Sequence[MappedFile]) -> Owner:
+    """Returns a process of which nothing tells when it wrote: it ran what mapped the first dump."""
+    return Owner(pid, next((file.program for file in mapped if file.pid == pid), 0))
 
 
 def _matches(dumps: Sequence[Dump], mapped: Sequence[MappedFile]) -> Iterator[Match]:

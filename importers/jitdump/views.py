@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +11,7 @@ from traceferry.common.shown_text import encodable
 from traceferry.importers.jitdump.code import Code
 from traceferry.importers.jitdump.inlines import InlineTable
 from traceferry.importers.jitdump.layout import MAX_TID
+from traceferry.importers.jitdump.owners import Owner, owner_of
 from traceferry.model import (
     COUNTER_VALUES,
     Array,
@@ -24,6 +26,7 @@ from traceferry.model import (
     distinct,
     rows_by_key,
 )
+from traceferry.reading import MappedFile
 from traceferry.symbolication.code_mapping import live_bytes
 from traceferry.symbolication.code_sizes import Weights, by_line, by_stretch, view_of
 
@@ -51,14 +54,20 @@ CODE_SIZE_TID = MAX_TID
 
 
 class Processes:
-    """The processes of a trace by their numbers, of several with one number the first; and their threads."""
+    """The processes of a trace by their numbers and what they ran, and their threads. mapped: the dumps, as recorded
+    processes mapped them."""
 
-    def __init__(self, trace: TraceBuilder) -> None:
+    def __init__(self, trace: TraceBuilder, mapped: Sequence[MappedFile]) -> None:
         self._trace = trace
-        self._by_pid = {process.pid: process for process in reversed(trace.processes)}
+        self._mapped = mapped
+        # Of what else is known, which is not by program; of several with one number the first.
+        self._others = {process.pid: process for process in reversed(trace.processes)}
+        self._by_owner: dict[Owner, Process] = {}
+        # By the identity of the process.
         self._threads: dict[int, dict[int, Thread]] = {}
         self._markers: dict[tuple[int, int], _LoadMarkers] = {}
         self._view_tids: dict[int, int] = {}
+        self._viewed: set[int] = set()
 
     @cached_property
     def flow_of_func(self) -> Array:
@@ -68,19 +77,24 @@ class Processes:
         n_tiers = np.bincount(pairs >> 32, minlength=n)
         return np.where(n_tiers > 1, np.arange(1, n + 1), 0)
 
-    def of(self, pid: int, name: str, start: int, end: int) -> Process:
+    def of(self, owner: Owner, name: str, start: int, end: int) -> Process:
         """Returns the process, which lasts at least from start to end."""
-        process = self._by_pid.get(pid)
+        process = self._by_owner.get(owner) or self._others.pop(owner.pid, None)
         if process is None:
-            process = self._by_pid[pid] = Process(pid, name, start, end)
+            process = Process(owner.pid, name, start, end)
             self._trace.processes.append(process)
+        self._by_owner[owner] = process
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         return process
+
+    def of_number(self, pid: int, name: str, start: int, end: int) -> Process:
+        """Returns the process that has loaded code into the dump of another."""
+        return self.of(owner_of(pid, self._mapped), name, start, end)
 
     def add_thread(self, process: Process, thread: Thread, markers: _LoadMarkers) -> None:
         """Adds a thread; of several dumps with one thread, and of what else is known of it, it gets all markers."""
         known = self._threads_of(process).setdefault(thread.tid, thread)
-        earlier = self._markers.setdefault((process.pid, thread.tid), markers)
+        earlier = self._markers.setdefault((id(process), thread.tid), markers)
         if known is thread:
             process.threads.append(thread)
             return
@@ -93,24 +107,26 @@ class Processes:
         known.make = lambda trace: others(trace).with_markers_of(markers(trace))
 
     def free_tid(self, process: Process) -> tuple[int, bool]:
-        """Returns the number of a view of the process, and whether it is its first."""
-        first = CODE_SIZE_TID + process.pid
-        tid = self._view_tids.get(process.pid, first)
+        """Returns the number of a view of the process, which none of the same number has, and whether it is its
+        first."""
+        tid = self._view_tids.get(process.pid, CODE_SIZE_TID + process.pid)
         threads = self._threads_of(process)
         while tid in threads:
             tid += MAX_TID
         self._view_tids[process.pid] = tid + MAX_TID
-        return tid, tid == first
+        is_first = id(process) not in self._viewed
+        self._viewed.add(id(process))
+        return tid, is_first
 
     def _threads_of(self, process: Process) -> dict[int, Thread]:
         """Returns threads by their numbers, of several with one number the first."""
-        found = self._threads.get(process.pid)
+        found = self._threads.get(id(process))
         if found is None:
-            found = self._threads[process.pid] = {thread.tid: thread for thread in reversed(process.threads)}
+            found = self._threads[id(process)] = {thread.tid: thread for thread in reversed(process.threads)}
         return found
 
 
-def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
+def add_views(code: Code, owner: Owner, trace: TraceBuilder, processes: Processes) -> None:
     """Adds the process with its compiling threads, its counters, and a pseudo-thread of code sizes. A process can have
     several dumps: one of each compiler in it."""
     dump = code.dump
@@ -122,9 +138,8 @@ def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
     moved = mappings["start_ts"]
     times = np.concatenate((ts, moved)) if len(rows) else np.array([trace.start_ts])
     start, end = int(times.min()), int(times.max())
-    pid = code.pid
     name = code.producer if code.producer != "unknown" else dump.name
-    process = processes.of(pid, name, start, end)
+    process = processes.of(owner, name, start, end)
     tids = trace.code["tid"][rows]
     by_time = np.argsort(ts, kind="stable")
     for key, mine in rows_by_key(code.loaded_by[by_time] << 32 | tids[by_time]).items():
@@ -135,7 +150,8 @@ def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
         thread_name = name if is_main else f"JIT compiler {tid}"
         markers = _LoadMarkers(code, processes, mine)
         thread = Thread(tid, thread_name, is_main, first, last, markers, len(mine))
-        processes.add_thread(processes.of(loader, name, first, last), thread, markers)
+        of_thread = process if loader == owner.pid else processes.of_number(loader, name, first, last)
+        processes.add_thread(of_thread, thread, markers)
     process.counters += _counters(trace, mappings)
     if len(loads):
         process.threads.append(_code_size(code, trace, process, *processes.free_tid(process)))

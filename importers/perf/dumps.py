@@ -5,6 +5,7 @@ in one pass: recordings of a whole machine have many processes, each with a dump
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from traceferry.importers.perf.mappings import memory_without_files
 from traceferry.importers.perf.programs import Programs
-from traceferry.importers.perf.recording import DUMP, Mmap, Recording
+from traceferry.importers.perf.recording import DUMP, Comm, Fork, Mmap, Recording, Task
 from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.reading import MappedFile
 
@@ -44,10 +45,28 @@ def mapped_dumps(recordings: Sequence[Recording]) -> list[MappedFile]:
             n_of_name[dump_name(mapped)] = n_of_name.get(dump_name(mapped), 0) + 1
     shared = [mapped for mapped in first.values() if n_of_name[dump_name(mapped)] > 1]
     memory = _memory_of({mapped.pid for mapped in shared}, recordings)
+    begun = _programs_begun({mapped.pid for mapped in first.values()}, recordings)
     return [
-        MappedFile(path, pid, files_at[path][file], mapped.ts, memory.get(pid, NO_MEMORY))
+        MappedFile(
+            path, pid, files_at[path][file], mapped.ts, memory.get(pid, NO_MEMORY), bisect_right(begun[pid], mapped.ts)
+        )
         for (path, pid, file), mapped in first.items()
     ]
+
+
+def _programs_begun(pids: Collection[int], recordings: Sequence[Recording]) -> dict[int, list[int]]:
+    """Returns when each of these processes began to run another program, rising: what had its number before ended
+    then."""
+    begun: dict[int, list[int]] = {pid: [] for pid in pids}
+    for recording in recordings if pids else ():
+        for task in recording.tasks:
+            if task.pid in begun and ((isinstance(task, Comm) and task.is_exec) or _begins_process(task)):
+                begun[task.pid].append(task.ts)
+    return {pid: sorted(times) for pid, times in begun.items()}
+
+
+def _begins_process(task: Task) -> bool:
+    return isinstance(task, Fork) and task.pid != task.ppid and not task.is_synthesised
 
 
 def _memory_of(pids: Collection[int], recordings: Sequence[Recording]) -> dict[int, Array]:
