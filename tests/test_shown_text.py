@@ -3,6 +3,8 @@
 import ast
 import json
 import re
+import shlex
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from support import for_each
 from traceferry.apps import cli
 from traceferry.common.markdown import code
 from traceferry.common.report import Report
-from traceferry.common.shown_text import shown
+from traceferry.common.shown_text import shown, typed
 
 EVIL = "evil\x1b]0;PWNED\x07\x1b[2J\nerror: forged\r\u202edrawrof\x9b31m\u2028\u200b"
 SEEN = "Größe<T*, 'a'>::f\\n 函数 مرحبا 😀 e\u0301"
@@ -39,6 +41,24 @@ def test_what_cannot_be_seen_is_escaped(case: tuple[str, str]) -> None:
     given, wanted = case
     assert shown(given) == wanted
     assert code(given) == f"`{wanted}`"
+
+
+@for_each(
+    "words",
+    {
+        "lines": ["node", "-e", "\nfunction f(){\n  return 'a\\n';\n}\n"],
+        "a tabulator": ["./a", "tab\there", "$HOME *", "it's"],
+        "bytes and marks": ["./a", b"\xff\n".decode("utf-8", "surrogateescape"), "\x85f\u202e\xad0\U000e0041"],
+        "nothing to escape": ["sh", "-c", "a 'b\\n' \"c\""],
+    },
+)
+def test_a_command_with_what_cannot_be_seen_is_typed_as_it_is_shown(words: list[str]) -> None:
+    """A shell makes the same words of it."""
+    line = typed(shlex.join(words))
+    assert shown(line) == line
+    shell = ["bash", "-c", f"printf '%s\\0' {line}"]
+    given = subprocess.run(shell, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}).stdout
+    assert given.decode("utf-8", "surrogateescape").split("\0")[:-1] == words
 
 
 @pytest.fixture

@@ -17,8 +17,11 @@ _UNSHOWABLE = re.compile(
     "\U000e0000-\U000e007f]"
 )
 MARKS = ("Mn", "Me")
+_C1 = re.compile("[\x80-\x9f\u00ad]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+# What `shlex.quote` puts between words without quotes: a quotation mark, or what has none.
+_QUOTED = re.compile(r"\"'\"|'[^']*'")
 # Python's names of files have the bytes 0x80 to 0xff that are not UTF-8 as these (PEP 383).
 _BYTES = range(0xDC80, 0xDD00)
 
@@ -27,6 +30,13 @@ def shown(text: str) -> str:
     r"""Returns the text with escapes in place of what a reader could not see as it is: \n, \x1b, \u202e. A byte of a
     file's name that is not UTF-8 is \xff. Backslashes stay as they are: this is for eyes, not to be read back."""
     return _UNSHOWABLE.sub(_escape, text)
+
+
+def typed(command: str) -> str:
+    r"""Returns a command of a shell, as `shlex.join` writes it, in one line that can be seen and typed: words with
+    characters that a reader could not see are in $'...', with \n, \x1b, \u202e for these. bash, zsh, ksh and busybox
+    read that; the word is the same."""
+    return _QUOTED.sub(_with_escapes, command) if _UNSHOWABLE.search(command) else command
 
 
 def encodable(text: str) -> str:
@@ -62,3 +72,11 @@ def _escape(found: re.Match[str]) -> str:
     if found[0] in _SHORT:
         return _SHORT[found[0]]
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _with_escapes(found: re.Match[str]) -> str:
+    if not _UNSHOWABLE.search(found[0]):
+        return found[0]
+    # In $'...', \x is a byte: what UTF-8 writes as two has a number of four digits.
+    inside = _C1.sub(lambda one: f"\\u{ord(one[0]):04x}", found[0].replace("\\", "\\\\"))
+    return f"${shown(inside)}"

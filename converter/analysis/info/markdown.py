@@ -13,7 +13,7 @@ from traceferry.analysis.info.costs import cost_words, costs_title
 from traceferry.analysis.info.text import CALLERS_SHOWN, WRAPPER
 from traceferry.analysis.info.threads import counted, percent, programs_of
 from traceferry.common.markdown import code, table
-from traceferry.common.shown_text import shown
+from traceferry.common.shown_text import shown, typed
 from traceferry.common.units import format_duration, format_size
 from traceferry.symbolication.short_names import short_names
 
@@ -59,8 +59,8 @@ def _title(summary: Json) -> str:
 def _verdict(verdict: Json) -> Iterator[str]:
     yield f"**{_sentence(verdict['headline'])}**"
     for each in verdict["advice"]:
-        command = f": {code(each['command'], len(each['command']))}" if each["command"] else ""
-        yield f"- {_sentence(each['text'])}{command}"
+        command = typed(each["command"])
+        yield f"- {_sentence(each['text'])}{f': {code(command, len(command))}' if command else ''}"
     if verdict["more"]:
         yield f"- {counted(verdict['more'], 'more issue')}: `traceferry info --verbose` tells them"
 

@@ -9,7 +9,7 @@ from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.case import Advice, Case, Finding, amount
 from traceferry.analysis.verdict.findings import OTHER, findings
 from traceferry.common.issue_kinds import KINDS, Severity
-from traceferry.common.shown_text import encodable
+from traceferry.common.shown_text import encodable, typed
 from traceferry.common.units import format_duration
 from traceferry.model import Trace
 
@@ -60,7 +60,9 @@ def verdict_lines(verdict: dict[str, Any]) -> list[str]:
     n_more = verdict["more"]
     of_more = f"{n_more}{'' if verdict['kind'] == GOOD else ' more'} {'losses' if n_more > 1 else 'loss'}"
     more = f"; {of_more}: --verbose" if n_more else ""
-    advice = [f"  {each['text']}" + (f": {each['command']}" if each["command"] else "") for each in verdict["advice"]]
+    advice = [
+        f"  {each['text']}" + (f": {typed(each['command'])}" if each["command"] else "") for each in verdict["advice"]
+    ]
     return [verdict["headline"] + more, *advice]
 
 
