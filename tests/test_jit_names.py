@@ -416,6 +416,12 @@ SOURCES_SAY: dict[str, Cases] = {
     "BEAM": {
         "'Elixir.Enum':'-map/2-fun-0-'/3": ("'Elixir.Enum':'-map/2-fun-0-'/3", "Erlang function"),
         "http://a/5": ("http://a/5", "JIT function"),
+        # As +JPperf map writes them.
+        "$hotp:fib/1": ("hotp:fib/1", "Erlang function"),
+        "$m:'-quoted fun/1-fun-0-'/2": ("m:'-quoted fun/1-fun-0-'/2", "Erlang function"),
+        "$erts_beamasm:normal_exit/0-CodeInfoPrologue": ("erts_beamasm:normal_exit/0", "JIT stub"),
+        "$hotp::codeHeader": ("hotp::codeHeader", "JIT stub"),
+        "$global::call_light_bif_shared": ("global::call_light_bif_shared", "JIT stub"),
     },
     "Numba": {
         "_ZN8__main__12_3clambda_3eB2v3B2c8Ex": ("__main__.<lambda>", "Python function, Numba"),

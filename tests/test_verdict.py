@@ -102,7 +102,14 @@ def test_what_is_no_command_of_the_recorder(text: str) -> None:
          "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A"),
         ("libjvm.so", "java -cp . A",
          "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp . A"),
+        ("libjvm.so", "java -XX:-PreserveFramePointer -XX:+PreserveFramePointer A",
+         "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer A"),
+        ("libjvm.so", "java -agentpath:libperf-jvmti.so -XX:+PreserveFramePointer A", None),
         ("beam.smp", "erl -noshell", "erl +JPperf true -noshell"),
+        ("beam.smp", "erl +JPperf map -noshell +JPperf dump", "erl +JPperf true -noshell"),
+        ("php8.2", "php -d opcache.jit=off -d opcache.jit_buffer_size=32M a.php",
+         "php -d opcache.enable_cli=1 -d opcache.jit=tracing -d opcache.jit_buffer_size=64M -d opcache.jit_debug=32 "
+         "-d opcache.jit_buffer_size=32M a.php"),
         ("libcoreclr.so", "dotnet a.dll", "env DOTNET_PerfMapEnabled=1 dotnet a.dll"),
         ("libcoreclr.so", "env DOTNET_PerfMapEnabled=1 dotnet a.dll", None),
         ("libcoreclr.so", "env A=1 dotnet a.dll", "env DOTNET_PerfMapEnabled=1 A=1 dotnet a.dll"),
@@ -695,7 +702,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"code_unrecorded": {"count": 90}}},
         ["names are missing for 90 % of the samples",
          "  let Node.js write the names of its functions, whatever starts it: perf record -g -k CLOCK_MONOTONIC env "
-         "'NODE_OPTIONS=--perf-prof --interpreted-frames-native-stack --no-warnings' A=1 npm test"],
+         "'NODE_OPTIONS=--no-warnings --perf-prof --interpreted-frames-native-stack' A=1 npm test"],
     ),
     "a runtime that takes its options from its own command alone": (
         {"stacks": {f"execute_ex@php8.2 {MAIN}": 90, f"f@app {MAIN}": 10},

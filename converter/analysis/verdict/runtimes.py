@@ -24,13 +24,13 @@ class Runtime(NamedTuple):
     """title: for people; language: of its functions; files: a regular expression of its programs and libraries;
     options: what its program is given behind its own name; environment: variables to set; call_graph: how its stacks
     are recorded whole, where it was built as distributions do; program: of the first version that has these options;
-    instead_of: options that these replace; asked: a regular expression of what else asks for names; unwinding: options
-    with which copied stacks go on through what the runtime compiled, where frame pointers do not suffice; behind: a
-    word behind its name that the options stand behind; hindrance: what keeps it from compiling, as people call it, a
-    regular expression of its files, and the variable that lets it; command: what people type to start it, by default
-    its title in small letters; listing: a command that lets it name what it has compiled while it runs, PID for its
-    process, and of which versions; inherited: a variable that hands it the options where something else starts it, as a
-    script."""
+    instead_of: a regular expression of options, each with its value, that these replace, since the last one counts;
+    asked: a regular expression of what else asks for names; unwinding: options with which copied stacks go on through
+    what the runtime compiled, where frame pointers do not suffice; behind: a word behind its name that the options
+    stand behind; hindrance: what keeps it from compiling, as people call it, a regular expression of its files, and the
+    variable that lets it; command: what people type to start it, by default its title in small letters; listing: a
+    command that lets it name what it has compiled while it runs, PID for its process, and of which versions; inherited:
+    a variable that hands it the options where something else starts it, as a script."""
 
     title: str
     language: str
@@ -39,7 +39,7 @@ class Runtime(NamedTuple):
     environment: tuple[str, ...] = ()
     call_graph: str = "fp"
     program: str = ""
-    instead_of: tuple[str, ...] = ()
+    instead_of: str = ""
     asked: str = ""
     unwinding: tuple[str, ...] = ()
     behind: str = ""
@@ -79,22 +79,26 @@ RUNTIMES = (
     Runtime(
         "CPython", "Python", r"(?:lib)?python[\d.]*\S*", ("-X", "perf_jit"), call_graph="dwarf,65528",
         program="python3.13",
-        instead_of=("-X", "perf"), inherited="PYTHON_PERF_JIT_SUPPORT=1",
+        instead_of="-X ?perf", inherited="PYTHON_PERF_JIT_SUPPORT=1",
     ),
     Runtime(
         "PHP", "PHP", r"php[\d.]*|php-(?:fpm|cgi)[\d.]*|libphp[\d.]*\.so",
         ("-d", "opcache.enable_cli=1", "-d", "opcache.jit=tracing", "-d", "opcache.jit_buffer_size=64M",
          "-d", "opcache.jit_debug=32"),
-        call_graph="dwarf,16384", asked=r"opcache\.jit_debug", hindrance=("Xdebug", r"xdebug\.so", "XDEBUG_MODE=off"),
+        call_graph="dwarf,16384", asked=r"opcache\.jit_debug",
+        instead_of=r"-d ?opcache\.(?:enable_cli=(?:0|off)|jit=(?:0|off|disable)|jit_buffer_size=0)",
+        hindrance=("Xdebug", r"xdebug\.so", "XDEBUG_MODE=off"),
     ),
     Runtime(
         "the JVM", "Java", r"java|libjvm\.so",
         ("-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"),
-        asked="PreserveFramePointer", command="java", listing=("jcmd PID Compiler.perfmap", "JDK 17 or newer"),
+        asked=r"(?=.*\+PreserveFramePointer)(?=.*(?:\+DumpPerfMapAtExit|-agentpath:\S*perf))",
+        instead_of="-XX:-(?:PreserveFramePointer|UnlockDiagnosticVMOptions|DumpPerfMapAtExit)", command="java",
+        listing=("jcmd PID Compiler.perfmap", "JDK 17 or newer"),
         inherited="JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
     ),
     Runtime(
-        "Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=("+JPperf", "dump"),
+        "Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=r"\+JPperf \S+",
         command="erl", inherited="ERL_FLAGS=+JPperf true",
     ),
     Runtime(
@@ -109,7 +113,7 @@ RUNTIMES = (
     ),
     Runtime(
         "Ruby", "Ruby", r"ruby[\d.]*|libruby\S*\.so[\d.]*", ("--yjit", "--yjit-perf"), program="ruby3.3",
-        instead_of=("--yjit",), asked="--[yz]jit-perf", inherited="RUBYOPT=--yjit --yjit-perf",
+        instead_of="--(?:yjit|jit|disable[=-]yjit)", asked="--[yz]jit-perf", inherited="RUBYOPT=--yjit --yjit-perf",
     ),
     Runtime("Julia", "Julia", r"julia|libjulia\S*\.so[\d.]*", environment=("ENABLE_JITPROFILING=1",)),
     Runtime("Dart", "Dart", r"dart(?:aotruntime|vm)?", ("--generate-perf-events-symbols",)),
@@ -227,10 +231,10 @@ def inheriting(command: Command, runtime: Runtime, file: str) -> Command | None:
         return None
     words = command.program[1:] if command.program[0] == "env" else command.program
     name = runtime.inherited.partition("=")[0]
-    # It may have options of the user's own: the last of two values would count.
+    # It may have options of the user's own: the last of two variables, and of two values of an option, counts.
     own = next((word for word in words if name and word.startswith(f"{name}=")), None)
     if own is not None:
-        variables[-1] = f"{variables[-1]} {own.removeprefix(f'{name}=')}"
+        variables[-1] = f"{name}={own.removeprefix(f'{name}=')} {runtime.inherited.removeprefix(f'{name}=')}"
         words = tuple(word for word in words if word != own)
     return with_graph(command, runtime).running(("env", *variables, *words))
 
@@ -298,10 +302,16 @@ def _place(command: Command, runtime: Runtime) -> int | None:
     return next((nth for nth, word in words if re.fullmatch(runtime.files, PurePath(word).name)), None)
 
 
-def _without(words: tuple[str, ...], part: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the words without the first place that has all of these."""
-    at = next((nth for nth in range(len(words)) if part and words[nth : nth + len(part)] == part), None)
-    return words if at is None else (*words[:at], *words[at + len(part) :])
+def _without(words: tuple[str, ...], options: str) -> tuple[str, ...]:
+    """Returns the words without options, each of which is one word or, with its value, two. options: a regular
+    expression of them."""
+    kept: list[str] = []
+    left = list(words) if options else []
+    while left:
+        n = next((n for n in (2, 1) if re.fullmatch(options, " ".join(left[:n]))), 0)
+        kept += left[: 1 - min(n, 1)]
+        left = left[max(n, 1) :]
+    return tuple(kept) if options else words
 
 
 def _has_options(file: str, first: str) -> bool:

@@ -82,13 +82,16 @@ PHP: tuple[Pattern, ...] = (
 )
 
 _ATOM = r"(?:[a-zß-öø-ÿ][\w@]*|'[^']+')"
-# module:function/arity; what breakpoints patch in front of it is an object of its own.
-_erlang_function = fields(rf"(?P<function>{_ATOM}:{_ATOM}/[0-9]{{1,3}})(?:-CodeInfoPrologue)?")
+# module:function/arity, behind $ in perf maps (+JPperf map); what breakpoints patch in front of it is an object of its
+# own.
+_erlang_function = fields(rf"\$?(?P<function>{_ATOM}:{_ATOM}/[0-9]{{1,3}})(?:-CodeInfoPrologue)?")
 
 BEAM: tuple[Pattern, ...] = (
     Pattern("erts_beamasm:", "stub", "JIT", None, _erlang_function, whole=True),
+    Pattern("$erts_beamasm:", "stub", "JIT", None, _erlang_function, whole=True),
     Pattern("", "function", "Erlang", None, _erlang_function),
-    Pattern("", "stub", "JIT", None, fields(rf"{_ATOM}::code(?:Header|Footer)")),
+    Pattern("", "stub", "JIT", None, fields(rf"\$?(?P<function>{_ATOM}::code(?:Header|Footer))")),
+    Pattern("$global::", "stub", "JIT", None, fields(r"\$(?P<function>.*)"), whole=True),
     machinery("global::", "stub", whole=True, own=False),
     GENERIC,
 )
