@@ -11,7 +11,7 @@ from conftest import REPO
 from support import lawful, load_checked
 
 from traceferry.analysis.info.summary import summarize
-from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.analysis.totals.sums_of_trace import Ran, SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
 from traceferry.common.recorder import command_of
@@ -156,7 +156,8 @@ def trace_of(
     **attributes: str,
 ) -> tuple[Trace, SampleTotals]:
     """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
-    samples they have, behind "PROGRAM: " where there are several; notes: of the report; of: a format."""
+    samples they have, behind "PROGRAM: " or "PROGRAM#PID: " where there are several; notes: of the report; of: a
+    format."""
     trace = TraceBuilder()
     trace.inputs.append(Input("x.data", of, "file", "perf 6.1"))
     trace.events.append(Event(event, "ns", 1_000, kind=kind))
@@ -166,9 +167,10 @@ def trace_of(
     for text, n in stacks.items():
         prefix = -1
         program, _, functions = text.rpartition(": ")
+        name, _, pid = program.partition("#")
         for word in reversed(functions.split()):
             prefix = trace.stacks.intern(prefix=prefix, frame=_frame(trace, word, build_ids))
-        samples.add(np.full(n, prefix, np.int32), program)
+        samples.add(np.full(n, prefix, np.int32), Ran(name, int(pid or 1)) if name else None)
     for kind, note in (notes or {}).items():
         trace.report.note(kind, **note)
     return lawful(trace), samples
@@ -739,6 +741,41 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["names are missing for 20 % of the samples",
          "  [code in //anon] (20 %), by Cling: let Cling write its names with CLING_PROFILE=1: perf record -g env "
          "CLING_PROFILE=1 python a.py"],
+    ),
+    "processes of one runtime, of which those that others start were not asked for names": (
+        {"stacks": {f"python3.13#1: f@libpython3.13.so.1.0 task@#Python g@libpython3.13.so.1.0 {MAIN}": 1,
+                    f"python3.13#2: f@libpython3.13.so.1.0 {MAIN}": 99,
+                    f"python3.13#3: f@libpython3.13.so.1.0 {MAIN}": 100},
+         "command": "perf record -g python3.13 -X perf_jit a.py"},
+        ["Python functions have no names in some processes: 100 % of the samples are in CPython there",
+         "  let CPython write the names of the functions of each of its processes (python3.13 or newer), whatever "
+         "starts it: perf record --call-graph dwarf,65528 -k CLOCK_MONOTONIC env PYTHON_PERF_JIT_SUPPORT=1 python3.13 "
+         "-X perf_jit a.py"],
+    ),
+    "the same, and all of them were asked": (
+        {"stacks": {f"python3.13#1: f@libpython3.13.so.1.0 task@#Python g@libpython3.13.so.1.0 {MAIN}": 50,
+                    f"python3.13#2: f@libpython3.13.so.1.0 {MAIN}": 50},
+         "command": "perf record -g env PYTHON_PERF_JIT_SUPPORT=1 python3.13 a.py"},
+        ["good recording: 100 samples of cpu-clock, 2ms"],
+    ),
+    "a process of another program that was started without": (
+        {"stacks": {f"node#1: tick@#JavaScript v8::Run@node {MAIN}": 50,
+                    f"node#2: [code~in~//anon] v8::Run@node {MAIN}": 30,
+                    f"worker#3: [code~in~//anon] v8::Run@node {MAIN}": 20},
+         "command": "perf record -g sh -c 'node --perf-prof a.js & node b.js'",
+         "notes": {"code_unrecorded": {"count": 50}}},
+        ["names are missing for 50 % of the samples",
+         "  [code in //anon] of node (30 %): let Node.js write the names of the functions of each of its processes, "
+         "whatever starts it: perf record -g -k CLOCK_MONOTONIC env 'NODE_OPTIONS=--perf-prof "
+         "--interpreted-frames-native-stack' sh -c 'node --perf-prof a.js & node b.js'"],
+    ),
+    "such processes in a recording of all": (
+        {"stacks": {f"java#1: Chain.a@#Java JavaCalls::call@libjvm.so {MAIN}": 50,
+                    f"java#2: [code~in~//anon] JavaCalls::call@libjvm.so {MAIN}": 50},
+         "command": "perf record -g -a sleep 5", "notes": {"code_unrecorded": {"count": 50}}},
+        ["names are missing for 50 % of the samples",
+         "  [code in //anon] of java (50 %): while the JVM runs, jcmd PID Compiler.perfmap (JDK 17 or newer) lists its "
+         "functions, also for this recording"],
     ),
     "patterns that PCRE2 compiled": (
         {"stacks": {"[code~in~//anon]": 90, "pcre2_match_8@libpcre2-8.so.0.11.2 f@grep": 10},

@@ -16,7 +16,7 @@ from traceferry.analysis.totals.sums_of_trace import (
     AllocationTotals,
     MarkerTotals,
     SampleTotals,
-    program_of,
+    process_of,
 )
 from traceferry.analysis.totals.trees import Trees
 from traceferry.analysis.totals.waits import WaitTotals
@@ -106,8 +106,8 @@ class Collected:
         """Adds a thread. Returns what it has."""
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
-        program = program_of(self.trace, process)
-        n_samples = self.samples.add_table(self.trace.sampling, data.samples, program)
+        ran = process_of(self.trace, process)
+        n_samples = self.samples.add_table(self.trace.sampling, data.samples, ran)
         branches = self.branches.add(data.branches)
         self.waits.add(process, thread, data)
         if self.details is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,16 @@ from traceferry.model import Array, Event, MarkerType, Process, Table, Trace, Tr
 from traceferry.native.arrays import grown
 
 
-def program_of(trace: Trace, process: Process) -> str:
-    """Returns what a process is called in `SampleTotals.of_programs`: "" where the trace has no other."""
-    return process.name if len(trace.processes) > 1 else ""
+class Ran(NamedTuple):
+    """A process, by the name of what ran in it last and its number."""
+
+    program: str
+    pid: int
+
+
+def process_of(trace: Trace, process: Process) -> Ran | None:
+    """Returns what a process is in `SampleTotals.of_processes`: None where the trace has no other."""
+    return Ran(process.name, process.pid) if len(trace.processes) > 1 else None
 
 
 class SampleTotals:
@@ -26,56 +33,61 @@ class SampleTotals:
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
         self._sums, self._n_stacks = np.zeros(0, np.int64), 0
-        self._of_programs: dict[str, list[tuple[Array, Array]]] = {}
+        self._of_processes: dict[Ran, list[tuple[Array, Array]]] = {}
 
     @property
     def _of_stack(self) -> Array:
         return self._sums[: self._n_stacks]
 
-    def add(self, stack: Array, program: str = "") -> None:
-        """Counts samples, one each. program: what ran, "" where it does not matter."""
+    def add(self, stack: Array, ran: Ran | None = None) -> None:
+        """Counts samples, one each. ran: in which process, None where it does not matter."""
         rows = stack[stack >= 0]
         if len(rows):
-            self._add(rows, np.bincount(rows - rows.min()), program)
+            self._add(rows, np.bincount(rows - rows.min()), ran)
 
-    def add_weights(self, stack: Array, weight: Array, program: str = "") -> None:
+    def add_weights(self, stack: Array, weight: Array, ran: Ran | None = None) -> None:
         """Adds up what samples weigh; weight: int64, not negative."""
         has = stack >= 0
         rows = stack[has]
         if len(rows):
             first, last = int(rows.min()), int(rows.max())
-            self._add(rows, sums.total_by(rows - first, weight[has], last - first + 1), program)
+            self._add(rows, sums.total_by(rows - first, weight[has], last - first + 1), ran)
 
-    def _add(self, rows: Array, of_rows: Array, program: str) -> None:
+    def _add(self, rows: Array, of_rows: Array, ran: Ran | None) -> None:
         """of_rows: int64, from the first of these stacks to the last: those of a thread stand together mostly, so that
         a thread costs what it has, not what the trace has."""
         first = int(rows.min())
         last = first + len(of_rows)
         self._sums, self._n_stacks = grown(self._sums, last), max(self._n_stacks, last)
         self._sums[first:last] = sums.plus(self._sums[first:last], of_rows)
-        if program:
+        if ran is not None:
             has = np.flatnonzero(of_rows)
-            self._of_programs.setdefault(program, []).append((has + first, of_rows[has]))
+            self._of_processes.setdefault(ran, []).append((has + first, of_rows[has]))
 
-    def add_table(self, event: Event | None, samples: Table, program: str = "") -> int:
+    def add_table(self, event: Event | None, samples: Table, ran: Ran | None = None) -> int:
         """Counts the samples of an event, None where none was recorded. Returns how many they are."""
         if event is None or event.unit != "samples":
-            self.add(samples["stack"], program)
+            self.add(samples["stack"], ran)
             return len(samples)
         n_samples = event.n_samples(samples)
-        self.add_weights(samples["stack"], n_samples, program)
+        self.add_weights(samples["stack"], n_samples, ran)
         return sums.total(n_samples)
 
-    def of_programs(self) -> dict[str, int]:
-        """Returns how many samples with stacks each program has."""
-        parts = self._of_programs.items()
-        return {program: sum(sums.total(of_rows) for _, of_rows in of_program) for program, of_program in parts}
+    def of_processes(self) -> dict[Ran, int]:
+        """Returns how many samples with stacks each process has."""
+        parts = self._of_processes.items()
+        return {ran: sum(sums.total(of_rows) for _, of_rows in of_process) for ran, of_process in parts}
 
-    def by_stack_of(self, program: str) -> Array:
-        """Returns how many samples of a program each of the trace's first stacks has: int64."""
+    def stacks_of(self, ran: Ran) -> Array:
+        """Returns the stacks that a process has samples of, each at least once: int64."""
+        return np.concatenate([rows for rows, _ in self._of_processes[ran]])
+
+    def by_stack_of(self, processes: Iterable[Ran]) -> Array:
+        """Returns how many samples of these processes each of the trace's first stacks has: int64."""
         of_stack = np.zeros(self._n_stacks, np.int64)
-        for rows, of_rows in self._of_programs[program]:
-            of_stack[rows] = sums.plus(of_stack[rows], of_rows)
+        for ran in processes:
+            for rows, of_rows in self._of_processes[ran]:
+                of_stack[rows] = sums.plus(of_stack[rows], of_rows)
         return of_stack
 
     def by_stack(self) -> tuple[TraceBuilder, Array]:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.analysis.verdict.facts import Facts, Programs, facts_of
+from traceferry.analysis.verdict.facts import Facts, Programs
 from traceferry.common.issue_kinds import Severity
 from traceferry.common.recorder import Command, command_of
 from traceferry.common.report import Issue
@@ -78,7 +78,8 @@ class Case(NamedTuple):
     def of(cls, trace: Trace, samples: SampleTotals, inputs: Sequence[str]) -> Case:
         named, recorded = [name for name in inputs if name != "-"], [each.path for each in trace.inputs]
         host = trace.attributes.get("hostname", "")
-        command, facts = command_of(trace.attributes.get("command", "")), facts_of(samples)
+        command, programs = command_of(trace.attributes.get("command", "")), Programs(samples)
+        facts = programs.whole
         is_pipe = any(each.format == "perf.data" and each.version == "pipe" for each in trace.inputs)
         return cls(
             trace,
@@ -89,14 +90,19 @@ class Case(NamedTuple):
             any(PurePath(name).name not in recorded for name in named),
             any(each.format == "perf.data" for each in trace.inputs),
             bool(host) and host != platform.node(),
-            Programs(samples),
+            programs,
             facts.samples - facts.idle,
         )
 
     def by_program(self) -> list[Case]:
-        """Returns the case of each program that was sampled; where there is one, it."""
-        facts = self.programs.facts
-        return [self._replace(facts=facts[name], program=name) for name in facts] or [self]
+        """Returns the case of each program that was sampled, and of the processes of one that have no names where
+        others have; where there is one, it."""
+        parts = self.programs.parts
+        return [self._replace(facts=part.facts, program=part.program) for part in parts] or [self]
+
+    def is_unlike_others(self, language: str) -> bool:
+        """Whether processes of this program have no functions of a language, of which others have some."""
+        return bool(self.program) and not self.facts.languages and language in self.programs.languages
 
     def share(self, n_samples: int) -> float:
         """Returns the part of the samples in which something was done."""

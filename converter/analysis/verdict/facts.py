@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.analysis.totals._trees import mark_ancestors
 from traceferry.analysis.totals.idle import IdleStacks
 from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
-from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.analysis.totals.sums_of_trace import Ran, SampleTotals
 from traceferry.analysis.verdict.runtimes import has_makers
 from traceferry.model import Array, Trace, distinct, sums
 from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, RUNTIME
@@ -33,6 +34,8 @@ UNKNOWN, KERNEL_GROUP = "[unknown]", "[kernel]"
 # Python's functions as Cython (Compiler/Naming.py), mypyc (common.py) and Nuitka name them in C.
 _OF_CYTHON = re.compile(r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop)_.+")
 _OF_MYPYC, _OF_NUITKA = ("CPyDef_", "CPyPy_"), "$$$function__"
+# Kinds of functions that a runtime has for itself (the model's `funcs.kind`).
+OWN_KINDS = {"builtin", "stub", "trampoline", "inline cache"}
 SHORT = 2
 # What has less of the samples is no program that a line tells of.
 PROGRAM_FROM = 0.02
@@ -76,28 +79,57 @@ class Facts:
     single: int
 
 
-def facts_of(samples: SampleTotals) -> Facts:
-    """Returns the facts of what was counted. Goes through the stacks, not the samples."""
-    trace, of_stack = samples.by_stack()
-    return _Stacks(trace, of_stack).facts()
+class Part(NamedTuple):
+    """Some of the processes that were sampled: program is what all of them ran."""
+
+    program: str
+    facts: Facts
 
 
 class Programs:
-    """The facts of each program that was sampled, where they are several. They are made when they are asked for."""
+    """The facts of all samples; of each program that was sampled, where they are several; and of processes of one
+    program that differ in whether functions of a language have names."""
 
     def __init__(self, samples: SampleTotals) -> None:
         self._samples = samples
 
+    @property
+    def whole(self) -> Facts:
+        """Returns the facts of all samples. Goes through the stacks, not the samples."""
+        return self._all.facts()
+
     @cached_property
-    def facts(self) -> dict[str, Facts]:
-        """Returns them by name, of those with at least PROGRAM_FROM of the samples; none where one has nearly all."""
-        n_samples = self._samples.of_programs()
-        least = PROGRAM_FROM * sum(n_samples.values())
-        large = sorted(program for program, n in n_samples.items() if n > 0 and n >= least)
-        if not large or max(n_samples.values()) > (1 - PROGRAM_FROM) * sum(n_samples.values()):
-            return {}
+    def parts(self) -> list[Part]:
+        """Returns those with at least PROGRAM_FROM of the samples by name, with names before without; none where one
+        has nearly all, unless it is apart from others with names."""
+        n_samples = self._samples.of_processes()
+        groups: dict[tuple[str, bool], list[Ran]] = {}
+        for ran in sorted(n_samples):
+            groups.setdefault((ran.program, not self._has_names(ran)), []).append(ran)
+        n_of = {key: sum(n_samples[ran] for ran in processes) for key, processes in groups.items()}
+        total = sum(n_of.values())
+        large = sorted(key for key, n in n_of.items() if n > 0 and n >= PROGRAM_FROM * total)
+        is_one = bool(large) and max(n_of.values()) > (1 - PROGRAM_FROM) * total
+        if is_one and not (large[0][1] and self.languages):
+            return []
         trace, _ = self._samples.by_stack()
-        return {program: _Stacks(trace, self._samples.by_stack_of(program)).facts() for program in large}
+        of_stacks = (self._samples.by_stack_of(groups[key]) for key in large)
+        return [
+            Part(program, _Stacks(trace, of_stack).facts())
+            for (program, _), of_stack in zip(large, of_stacks, strict=True)
+        ]
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Returns the languages of which functions were sampled in any process."""
+        return self._all.languages
+
+    def _has_names(self, ran: Ran) -> bool:
+        return bool(self.languages) and bool(self._all.has_function[self._samples.stacks_of(ran)].any())
+
+    @cached_property
+    def _all(self) -> _Stacks:
+        return _Stacks(*self._samples.by_stack())
 
 
 class _Stacks:
@@ -152,7 +184,7 @@ class _Stacks:
             deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames == limit)]),
             endings=self._by_name(names, of_root[ends], used[ends]),
             runtimes=self._by_library(self._runtime, self._used[self._runtime[self._used] >= 0]),
-            languages=self._sum(used[self._upwards(self._is_language_frame[self._frame])[used] > 0]),
+            languages=self._sum(used[self.has_function[used]]),
             compiled=self._compiled(),
             idle=self._idle,
             libraries=self._libraries(),
@@ -244,6 +276,29 @@ class _Stacks:
     @cached_property
     def _is_language_frame(self) -> Array:
         return self._categories_called(set(LANGUAGE_COLORS))
+
+    @cached_property
+    def _is_function_frame(self) -> Array:
+        """Returns for each frame whether it is of a function of a language, and not of a runtime's own, as the builtins
+        and handlers that V8 lists among its functions."""
+        strings, kinds = self._trace.strings, self._trace.funcs["kind"]
+        machinery = [kind for kind in distinct(kinds).tolist() if kind >= 0 and strings[kind] in OWN_KINDS]
+        is_machinery = np.append(np.isin(kinds, machinery), False)[self._trace.frames["func"]]
+        return np.asarray(self._is_language_frame & ~is_machinery)
+
+    @cached_property
+    def has_function(self) -> Array:
+        """Returns whether each stack has a frame of a function of a language."""
+        return np.asarray(self._upwards(self._is_function_frame[self._frame]) > 0)
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Returns the languages of the functions in all frames."""
+        trace = self._trace
+        rows = distinct(trace.frames["category"][self._is_function_frame])
+        names, parents = trace.categories["name"].tolist(), trace.categories["parent"].tolist()
+        found = {trace.strings[names[parents[row] if parents[row] >= 0 else row]] for row in rows.tolist()}
+        return frozenset(found & set(LANGUAGE_COLORS))
 
     @cached_property
     def _runtime(self) -> Array:

@@ -26,6 +26,7 @@ from traceferry.analysis.verdict.runtimes import (
     Compiler,
     Runtime,
     compiler_of,
+    has_inherited,
     inheriting,
     is_asked,
     is_run_by,
@@ -265,6 +266,7 @@ def _functions_of(case: Case) -> Finding | None:
     if found is None or case.facts.languages:
         return None
     runtime, file = found
+    where = (" in some processes", " there") if case.is_unlike_others(runtime.language) else ("", "")
     n = sum(n for other, n in case.facts.runtimes.items() if other == file or runtime_of(other) == runtime)
     n -= _n_compiled(case)
     share = case.share_of_all(n if _compiler(case) is not None else max(n, sum(case.facts.generated.values())))
@@ -272,7 +274,7 @@ def _functions_of(case: Case) -> Finding | None:
     if share < RUNTIME_FROM or advice is None:
         return None
     what = f"{percent(share)} of {case.the_samples} are in {runtime.title}"
-    headline = f"{runtime.language} functions have no names: {what}"
+    headline = f"{runtime.language} functions have no names{where[0]}: {what}{where[1]}"
     return Finding("functions_missing", 4, "info", headline, share, (advice,), ("code_unrecorded",))
 
 
@@ -340,16 +342,19 @@ def naming_of(case: Case, found: tuple[Runtime, str] | None = None) -> Advice | 
     hindrance = runtime.hindered_by(loaded)
     without = f", without {hindrance}, which keeps it from compiling them" if hindrance else ""
     since = f" ({runtime.program} or newer)" if runtime.program else ""
-    if is_run_by(case.command, runtime):
+    # Options of one process are not those of others that it starts.
+    is_of_others = case.is_unlike_others(runtime.language)
+    if is_run_by(case.command, runtime) and not is_of_others:
         named = naming(case.command, runtime, file, loaded)
         text = f"let {runtime.title} write the names of its functions{since}{without}"
         return Advice("functions_missing", text, named.text) if named is not None else None
     # It ran already, or something else has started it.
-    if is_told(case.command, runtime):
+    if is_told(case.command, runtime) and (has_inherited(case.command, runtime) or not is_of_others):
         return None
     inherited = inheriting(case.command, runtime, file)
     if inherited is not None:
-        text = f"let {runtime.title} write the names of its functions{since}{without}, whatever starts it"
+        whose = "the functions of each of its processes" if is_of_others else "its functions"
+        text = f"let {runtime.title} write the names of {whose}{since}{without}, whatever starts it"
         return Advice("functions_missing", text, inherited.text)
     words, again = start(runtime, loaded), other_than(case.command, with_graph(case.command, runtime))
     listing, versions = runtime.listing

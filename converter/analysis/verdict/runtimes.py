@@ -245,9 +245,17 @@ def is_told(command: Command, runtime: Runtime) -> bool:
     wanted = (*runtime.options, *runtime.environment)
     return bool(
         (runtime.asked and re.search(runtime.asked, text))
-        or (runtime.inherited and runtime.inherited in command.program)
+        or has_inherited(command, runtime)
         or (wanted and all(word in text for word in wanted))
     )
+
+
+def has_inherited(command: Command, runtime: Runtime) -> bool:
+    """Whether a command has variables that name the functions of a runtime in each process that it starts."""
+    name, _, options = runtime.inherited.partition("=")
+    if not name:
+        return bool(runtime.environment) and not runtime.options and set(runtime.environment) <= set(command.program)
+    return any(word.startswith(f"{name}=") and options in word for word in command.program)
 
 
 def is_run_by(command: Command, runtime: Runtime) -> bool:

@@ -48,7 +48,7 @@ def _why(case: Case) -> tuple[str, tuple[Advice, ...]]:
     if not case.program:
         return what, advice
     others = [other.program for other in case.by_program() if other.program != case.program and _ends_copies(other)]
-    of_others = f"those of {' and '.join(others)} would end in what was compiled as they ran"
+    of_others = f"those of {' and '.join(dict.fromkeys(others))} would end in what was compiled as they ran"
     apart = f", in a recording of its own: {of_others}" if others else ""
     return what, tuple(
         one._replace(text=f"{case.program}: {one.text}{apart if DWARF_GRAPH in one.command else ''}") for one in advice
