@@ -36,14 +36,14 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
     start_ts = max(start_ts, trace.start_ts)
     stop_ts = max(start_ts, min(end_ts, trace.end_ts + 1, LATEST))
     end_ts = max(start_ts, min(end_ts, trace.end_ts))
-    off_cpu = {row for row, event in enumerate(trace.events) if event.kind == "off-cpu"}
-    processes = _changed(trace, lambda _, data: _cut(data, start_ts, stop_ts, off_cpu))
+    off_cpu = events_lasting(trace)
+    processes = _changed(trace, lambda _, data: tables_within(data, start_ts, stop_ts, off_cpu))
     for process in processes:
         process.start_ts, process.end_ts = _clamp(process.start_ts, process.end_ts, start_ts, end_ts)
         for thread in process.threads:
             thread.start_ts, thread.end_ts = _clamp(thread.start_ts, thread.end_ts, start_ts, end_ts)
         for counter in process.counters:
-            counter.values = _values_within(counter.values, start_ts, stop_ts)
+            counter.values = values_within(counter.values, start_ts, stop_ts)
         process.heap_snapshots = [
             s._replace(end_ts=min(s.end_ts, end_ts)) for s in process.heap_snapshots if start_ts <= s.start_ts < stop_ts
         ]
@@ -118,8 +118,14 @@ def _clamp(start: int, end: int, low: int, high: int) -> tuple[int, int]:
     return min(max(start, low), high), min(max(end, low), high)
 
 
-def _cut(data: ThreadData, start_ts: int, stop_ts: int, lasting: Container[int]) -> ThreadData:
-    """lasting: events of which a sample begins at its time and lasts as many ns as it weighs."""
+def events_lasting(trace: Trace) -> set[int]:
+    """Returns the rows of the events of which a sample begins at its time and lasts as many ns as it weighs."""
+    return {row for row, event in enumerate(trace.events) if event.kind == "off-cpu"}
+
+
+def tables_within(data: ThreadData, start_ts: int, stop_ts: int, lasting: Container[int]) -> ThreadData:
+    """Returns the tables of a thread in [start_ts, stop_ts), with what reaches into it cut. lasting: as of
+    `events_lasting`."""
 
     def samples(row: int, table: Table) -> Table:
         return (_waits_within if row in lasting else _within)(table, start_ts, stop_ts)
@@ -168,7 +174,7 @@ def _within(table: Table, start_ts: int, stop_ts: int) -> Table:
     return table.take((table["ts"] >= start_ts) & (table["ts"] < stop_ts))
 
 
-def _values_within(values: Table, start_ts: int, stop_ts: int) -> Table:
+def values_within(values: Table, start_ts: int, stop_ts: int) -> Table:
     """Returns the values in the range; the last one before it holds when the range begins."""
     first, stop = np.searchsorted(values["ts"], start_ts, "left"), np.searchsorted(values["ts"], stop_ts, "left")
     starts_anew = first < len(values) and values["ts"][first] == start_ts

@@ -438,6 +438,7 @@ def _off_cpu_markers(
         {"key": "waker", "label": "Woken by", "format": "string"},
         {"key": "runnable", "label": "Waited for a CPU", "format": "duration"},
         {"key": "cpu", "label": "Taken off CPU", "format": "integer"},
+        {"key": "moved", "label": "Moved to CPU", "format": "integer"},
         description="The thread was not on a processor: it waited, or others were preferred. The stack is the waker's",
         display=["marker-chart", "marker-table"],
         **dict.fromkeys(LABELS, "{marker.data.state}") | {"tooltipLabel": "Off CPU: {marker.data.state}"},
@@ -456,6 +457,7 @@ def _off_cpu_markers(
         schema[MARK]["states"].setdefault(text, [code, trace.strings[reason] if reason >= 0 else None])
     members: list[Member] = [shown.member]
     members.append(Numbers("cpu", np.where(off["cpu"] >= 0, off["cpu"].astype(np.int64), ABSENT)))
+    members.append(Numbers("moved", _moved(scheduling, first + 1 + end, off["cpu"])))
     if np.any(waker >= 0):
         members.append(_wakers(schemas.thread_names(trace), waker))
     members.append(Numbers("runnable", np.where(runnable != 0, runnable, ABSENT), MILLIS))
@@ -463,6 +465,13 @@ def _off_cpu_markers(
         members.append(backtraces.of(waker_stack, scheduling["ts"][after]))
     rows = ObjectColumns(len(off), {"type": schema["name"]}, members)
     return MarkerColumns(off["ts"], dur[first] + np.where(end, dur[after], 0), "Off CPU", SCHEDULING_MARKERS, rows)
+
+
+def _moved(scheduling: Table, then: Array, off: Array) -> Array:
+    """Returns the processor on which a thread ran next, where that is another: int64, else ABSENT. then: rows, of which
+    those beyond the end are none; off: the processor that it was taken off."""
+    cpu = np.append(np.where(scheduling["state"] == RUNNING, scheduling["cpu"], -1), -1)[then].astype(np.int64)
+    return np.where((cpu >= 0) & (cpu != off), cpu, ABSENT)
 
 
 class _ShownStates(NamedTuple):

@@ -16,7 +16,6 @@ from traceferry.exporters.firefox.markers import graph_color
 from traceferry.exporters.tiers import category_of_tiers
 from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints, shown_weights
 from traceferry.model import (
-    RUNNING,
     SAMPLES,
     Array,
     Counter,
@@ -191,10 +190,9 @@ def _weight_mark(trace: Trace, data: ThreadData) -> dict[str, Any]:
 
 
 def _running_mark(trace: Trace, data: ThreadData) -> dict[str, Any]:
-    """Returns the ns at which a thread ran first: there are markers only of when it did not."""
+    """Returns the ns from which on a thread ran where no marker says otherwise."""
     table = data.scheduling
-    runs = len(table) and table["state"][0] == RUNNING
-    return {"running": int(table["ts"][0]) - trace.start_ts} if runs else {}
+    return {"running": int(table["ts"][0]) - trace.start_ts} if len(table) else {}
 
 
 def _named(thread: Thread, name: str, unit: str) -> Thread:
@@ -241,7 +239,12 @@ def meta(
         "categories": categories.list,
         "markerSchema": schemas,
         "extra": [{"label": "Recording", "entries": _entries(trace)}, WRITER],
-        MARK: {"events": [event._asdict() for event in _shown_events(trace)], "tiers": categories.tiers()},
+        MARK: {
+            "events": [event._asdict() for event in _shown_events(trace)],
+            "tiers": categories.tiers(),
+            # The viewer cuts a profile to a range of time, and moves its beginning and its end.
+            "end": duration,
+        },
     }
     if any(a.cpu_ns >= 0 for a in activities):
         values["sampleUnits"] = {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"}
@@ -439,14 +442,14 @@ def counters(trace: Trace, processes: Sequence[Process], pids: dict[int, str]) -
 
 
 def _counter(trace: Trace, pid: str, counter: Counter, thread: int) -> dict[str, Any]:
-    ts, count = _amounts(counter) if counter.adds_up else _differences(trace, counter)
+    ts, columns = _amounts(counter) if counter.adds_up else _differences(trace, counter)
     return {
         "name": counter.name,
         "category": "Other",
         "description": counter.doc,
         "pid": pid,
         "mainThreadIndex": thread,
-        "samples": {"time": ((ts - trace.start_ts) / 1e6).tolist(), "count": count.tolist(), "length": len(ts)},
+        "samples": {"time": ((ts - trace.start_ts) / 1e6).tolist(), **columns, "length": len(ts)},
         "display": {
             "graphType": "line-rate" if counter.adds_up else "line-accumulated",
             "unit": counter.unit,
@@ -459,12 +462,16 @@ def _counter(trace: Trace, pid: str, counter: Counter, thread: int) -> dict[str,
     }
 
 
-def _amounts(counter: Counter) -> tuple[Array, Array]:
-    return counter.values["ts"], counter.values["value"].astype(np.float64)
+Columns = dict[str, list[float]]
 
 
-def _differences(trace: Trace, counter: Counter) -> tuple[Array, Array]:
-    """Returns when a counter changed, and by how much."""
+def _amounts(counter: Counter) -> tuple[Array, Columns]:
+    return counter.values["ts"], {"count": counter.values["value"].astype(np.float64).tolist()}
+
+
+def _differences(trace: Trace, counter: Counter) -> tuple[Array, Columns]:
+    """Returns when a counter changed, and by how much; and what it was then, which differences do not tell in a part of
+    the profile."""
     ts, value = counter.values["ts"], counter.values["value"]
     lead = np.maximum(ts[:1] - COUNTER_LEAD_NS, trace.start_ts)
     # A counter keeps its last value, but the graph ends at it.
@@ -472,7 +479,7 @@ def _differences(trace: Trace, counter: Counter) -> tuple[Array, Array]:
         np.concatenate((lead, ts, np.maximum(ts[-1:], trace.end_ts))),
         np.concatenate((np.zeros(len(lead)), value, value[-1:])),
     )
-    return ts, np.diff(value, prepend=0)
+    return ts, {"count": np.diff(value, prepend=0).tolist(), "number": value.tolist()}
 
 
 def _value_rows(counter: Counter) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from traceferry.importers.firefox import allocations, markers, ours, samples
 from traceferry.importers.firefox.attributes import WRITER, attributes_of, is_ours, producer_of
 from traceferry.importers.firefox.categories import Categories
 from traceferry.importers.firefox.columns import BadRows, text_of
-from traceferry.importers.firefox.counters import read_counters, without_lead
+from traceferry.importers.firefox.counters import TOTALS, read_counters, without_lead
 from traceferry.importers.firefox.decode import Profile
 from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
@@ -35,6 +36,7 @@ from traceferry.importers.firefox.threads import Numbers, is_main, number_of
 from traceferry.importers.firefox.times import Times, join_clock
 from traceferry.reading import ImportContext
 from traceferry.timeline.off_cpu import off_cpu_event, with_stacks
+from traceferry.timeline.select import events_lasting, tables_within, values_within
 from traceferry.timeline.stacks import StackTable
 
 Members = dict[str, Any]
@@ -84,6 +86,7 @@ class _Profile:
         self.bad = BadRows()
         self.times = join_clock(trace, profile.meta)
         self.is_ours = is_ours(profile.meta)
+        self.range = ours.range_of(profile.meta, self.times) if self.is_ours else None
         tiers = ours.tiers_of(profile.meta, self.bad) if self.is_ours else None
         self.categories = Categories(trace, profile.meta.get("categories"), tiers)
         # "symbolicated" does not tell: the viewer says so once it has tried, whatever it has found.
@@ -105,7 +108,7 @@ class _Profile:
         self.shared_stacks = self._shared_stacks()
         self.bounds = (0, 0)
         self.lost: dict[str, int] = {}
-        self.n_objects = self.n_sorted = self.n_untimed = self.n_open = self.n_joined = 0
+        self.n_objects = self.n_sorted = self.n_untimed = self.n_open = self.n_joined = self.n_cut = 0
 
     # ------------------------------------------------------------ all threads
 
@@ -186,6 +189,7 @@ class _Profile:
         self.n_open += found.n_open
         ends = [rows.end_ts] if rows.are_calls else []
         self.n_joined += bool(ends)
+        self.n_cut += self.range is not None and rows.are_calls and int(rows.ts[0]) > self.range.start_ts
         spans = [(int(one.ts[0]), int(one.ts[-1])) for one in (rows, allocated) if one is not None and len(one.ts)]
         spans += [(end, end) for end in ends] + ([of_markers] if (of_markers := found.span()) else [])
         head = {key: value for key, value in members.items() if not isinstance(value, (dict, list))}
@@ -259,6 +263,8 @@ class _Profile:
         return rows, allocations.read_allocations(members, path, n, times, self.bad)
 
     def _bounds(self, surveys: Sequence[_Survey]) -> tuple[int, int]:
+        if self.range is not None:
+            return self.range.start_ts, self.range.end_ts
         spans = [survey.span for survey in surveys if survey.span is not None]
         for _, counter in self.counters:
             ts = counter.values["ts"]
@@ -277,10 +283,17 @@ class _Profile:
         found: list[tuple[Any, model.Counter]] = []
         for nth, (part, counter) in enumerate(self.profile.counters):
             if isinstance(counter, dict):
-                made = read_counters(counter, f"counters[{nth}]", self._times(part), self.bad)
-                made = [without_lead(one) for one in made] if self.is_ours else made
-                found += [(str(counter.get("pid")), one) for one in made]
+                totals = TOTALS if self.is_ours else ""
+                made = read_counters(counter, f"counters[{nth}]", self._times(part), self.bad, totals)
+                made = [self._own_counter(one) for one in made] if self.is_ours else made
+                found += [(str(counter.get("pid")), one) for one in made if len(one.values)]
         return found
+
+    def _own_counter(self, counter: model.Counter) -> model.Counter:
+        counter = without_lead(counter, ours.end_of(self.profile.meta, self.times))
+        if self.range is None:
+            return counter
+        return replace(counter, values=values_within(counter.values, self.range.start_ts, self.range.stop_ts))
 
     # ------------------------------------------------------------ processes
 
@@ -339,7 +352,7 @@ class _Profile:
             ends[tid] = end
             process.threads.append(self._thread(survey, tid, start, end))
             _reach(process, start, end)
-            if survey.span is not None:
+            if survey.span is not None and self.range is None:
                 _reach(process, *survey.span)
         return process
 
@@ -368,10 +381,18 @@ class _Profile:
     # ------------------------------------------------------------ one thread
 
     def _load(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
+        data = self._whole(survey, trace)
+        if self.range is None:
+            return data
+        return tables_within(data, self.range.start_ts, self.range.stop_ts, events_lasting(trace))
+
+    def _whole(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
+        """Returns all that the profile has of a thread, also where the viewer has cut it to a range and it reaches
+        beyond that."""
         members, path = self._again(survey), self.profile.threads[survey.number].path
         data, stacks = model.ThreadData(), survey.stacks
         for sampled in survey.sampled:
-            part = self._load(sampled, trace)
+            part = self._whole(sampled, trace)
             data.samples = part.samples if len(part.samples) else data.samples
             data.other_samples |= part.other_samples
         members = self._again(survey)
@@ -406,7 +427,7 @@ class _Profile:
         if is_state.any():
             data.states = ours.states_of(trace, ours.chosen(rows, is_state), kinds, end_ts)
         running = ours.whole(survey.head[WRITER].get("running"), -1)
-        since = times.base_ns + running if running >= 0 else None
+        since = min(max(times.base_ns + running, self.bounds[0]), self.bounds[1]) if running >= 0 else None
         if is_off.any() or since is not None:
             off = ours.chosen(rows, is_off)
             data.scheduling = ours.scheduling_of(trace, off, stacks.called[off.stack], kinds, since, end_ts)
@@ -466,6 +487,7 @@ class _Profile:
         report.note("times_sorted", self.n_sorted, where=path)
         report.note("time_missing", self.n_untimed, where=path)
         report.note("markers_open", self.n_open, where=path)
+        report.note("range_cut", self.n_cut, where=path)
         report.note("calls_joined", self.n_joined, where=path)
         n = self.types.n_other_categories
         report.note("members_not_read", n, where=f"{path} categories", detail="categories of single markers")

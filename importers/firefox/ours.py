@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -73,6 +73,31 @@ def _event(one: Any) -> Event | None:
     interval, period = (max(whole(held.get(key), 0), 0) for key in ("interval_ns", "period"))
     leader = max(whole(held.get("leader"), -1), -1)
     return Event(name, unit, interval, KINDS[kind], period, leader, held.get("is_scaled") is True)
+
+
+def end_of(meta: Members, times: Times) -> int | None:
+    """Returns when the profile's recording ended, ns on the trace's clock; None: the profile does not tell."""
+    last = whole(mark_of(meta).get("end"), -1)
+    return times.base_ns + last if last >= 0 else None
+
+
+class Range(NamedTuple):
+    """A range of time, ns on the trace's clock. stop_ts: the end, or behind it where what is at the end is in it."""
+
+    start_ts: int
+    end_ts: int
+    stop_ts: int
+
+
+def range_of(meta: Members, times: Times) -> Range | None:
+    """Returns the range to which the viewer has cut a profile; None: it is whole, or does not tell."""
+    start, end = (times.one(meta.get(name)) for name in ("profilingStartTime", "profilingEndTime"))
+    end_ts = end_of(meta, times)
+    if start is None or end is None or end_ts is None or not times.base_ns <= start <= end:
+        return None
+    if start == times.base_ns and end > end_ts:
+        return None
+    return Range(min(start, end_ts), min(end, end_ts), min(end, end_ts + 1))
 
 
 def tiers_of(meta: Members, bad: BadRows) -> dict[tuple[int, int], tuple[int, int]] | None:
@@ -237,18 +262,18 @@ def states_of(trace: TraceBuilder, rows: Rows, kinds: Mapping[str, Schema], end_
 def scheduling_of(
     trace: TraceBuilder, rows: Rows, stack: Array, kinds: Mapping[str, Schema], running_ts: int | None, end_ts: int
 ) -> Table:
-    """Returns SCHEDULING. stack: of each marker, of what woke the thread; running_ts: when it ran first, where that was
-    before all markers."""
-    made: list[tuple[int, int, int, int, int, int]] = (
-        [] if running_ts is None else [(running_ts, RUNNING, -1, -1, -1, -1)]
-    )
+    """Returns SCHEDULING. stack: of each marker, of what woke the thread; running_ts: from when on it ran where no
+    marker says otherwise, None is from the first marker on."""
     order = np.argsort(rows.ts, kind="stable").tolist()
     starts = [int(rows.ts[row]) for row in order]
+    made: list[tuple[int, int, int, int, int, int]] = []
+    if running_ts is not None and (not starts or running_ts < starts[0]):
+        made.append((running_ts, RUNNING, -1, -1, -1, -1))
     codes = {kind: _codes(trace, kinds[kind]) for kind in set(rows.type)}
     for nth, row in enumerate(order):
         data, end = rows.data[row], int(rows.end[row])
         state, reason = codes[rows.type[row]].get(str(data.get("state")), (UNKNOWN, -1))
-        cpu = max(min(whole(data.get("cpu"), -1), (1 << 31) - 1), -1)
+        cpu = _cpu(data.get("cpu"))
         if cpu >= 0 and made and made[-1][1] == RUNNING:
             made[-1] = (*made[-1][:2], cpu, *made[-1][3:])
         woken = (_waker(data.get("waker")), int(stack[row]))
@@ -259,12 +284,16 @@ def scheduling_of(
         if is_woken:
             made.append((ready, RUNNABLE, cpu, -1, *woken))
         if end < (starts[nth + 1] if nth + 1 < len(starts) else end_ts):
-            made.append((end, RUNNING, -1, -1, -1, -1))
+            made.append((end, RUNNING, _cpu(data.get("moved", data.get("cpu"))), -1, -1, -1))
     made.sort(key=lambda row: row[0])
     names = ("ts", "state", "cpu", "reason", "waker", "waker_stack")
     columns = dict(zip(names, zip(*made, strict=True), strict=True))
     table = {name: np.array(column, SCHEDULING[name].numpy_dtype) for name, column in columns.items()}
     return Table(SCHEDULING, table | {"stack": np.full(len(made), -1, np.int32)})
+
+
+def _cpu(shown: Any) -> int:
+    return max(min(whole(shown, -1), (1 << 31) - 1), -1)
 
 
 def _codes(trace: TraceBuilder, schema: Schema) -> dict[str, tuple[int, int]]:
