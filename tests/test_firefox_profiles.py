@@ -449,6 +449,27 @@ def test_rows_that_cannot_be_used_are_left_out_and_told(tmp_path: Path) -> None:
     assert all(any(place in detail for detail in found["bad_rows"].details) for place in places)
 
 
+def test_a_column_without_values_is_none(tmp_path: Path) -> None:
+    """As the viewer leaves them where it reads formats of others."""
+    given = profile()
+    given["threads"][0]["frameTable"]["inlineDepth"] = []
+    given["threads"][0]["samples"]["eventDelay"] = []
+    trace = loaded(given, tmp_path)
+    assert not [issue for issue in trace.report if issue.kind in ("bad_rows", "members_not_read")]
+    assert trace.frames["inline_depth"].tolist() == [0] * len(trace.frames)
+
+
+@pytest.mark.parametrize(("weight", "left_out"), [([16, 0, 8], 0), ([16, None, 8], 1), ([], 3)])
+def test_allocations_of_no_bytes_are_no_loss(weight: list[Any], left_out: int, tmp_path: Path) -> None:
+    given = profile()
+    table = {"time": [0, 1, 2], "weight": weight, "weightType": "bytes", "stack": [0, 1, 2], "length": 3}
+    given["threads"][0]["nativeAllocations"] = table
+    trace = loaded(given, tmp_path)
+    assert sum(issue.count for issue in trace.report if issue.kind == "time_missing") == left_out
+    found = trace.threads[0][1].load(trace).allocations["size"].tolist()
+    assert found == [size for size in weight if size]
+
+
 def test_lone_surrogates_and_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
     given = profile()
     given["threads"][0]["stringArray"][0] = "SURROGATE"

@@ -18,11 +18,12 @@ from traceferry.model import ALLOCATIONS, Array, Table, TraceBuilder
 from traceferry.timeline.stacks import StackTable
 
 JS, NATIVE = "JS allocation", "Native allocation"
+NO_SIZE = -(1 << 62)  # in the place of one
 
 
 class Rows(NamedTuple):
-    """Allocations by time. stack: of the thread's stacks, -1 is none; size: negative is freed; address: -1 is
-    unknown; n_left_out: without a time or a size."""
+    """Allocations by time. stack: of the thread's stacks, -1 is none; size: negative is freed, and what is 0 is not
+    here; address: -1 is unknown; n_left_out: without a time or a size."""
 
     ts: Array
     stack: Array
@@ -54,28 +55,29 @@ def of_markers(markers: Markers) -> Rows | None:
         rows = np.array([nth for nth, one in enumerate(markers.type) if one == kind], np.int64)
         if len(rows):
             data = [markers.data[row] for row in rows.tolist()]
-            size = np.array([_whole(one.get("size"), 0) for one in data], np.int64)
+            size = np.array([_whole(one.get("size"), NO_SIZE) for one in data], np.int64)
             address = np.array([_whole(one.get("memoryAddress"), -1) for one in data], np.int64)
             names = [one["className"] if isinstance(one.get("className"), str) else "" for one in data]
-            is_good = size != 0
-            kept = np.flatnonzero(is_good)
+            has_size = size != NO_SIZE
+            kept = np.flatnonzero(has_size & (size != 0))
             made[kind] = Rows(
                 markers.ts[rows][kept], markers.stack[rows][kept], size[kept], address[kept],
-                [names[nth] for nth in kept.tolist()], int(np.count_nonzero(~is_good)),
+                [names[nth] for nth in kept.tolist()], int(np.count_nonzero(~has_size)),
             ).in_time()  # fmt: skip
     return _joined(made.get(NATIVE), made.get(JS))
 
 
 def _read(table: Columns, n_stacks: int, times: Times) -> Rows:
     ms = table.floats("time")
-    weight = table.ints("weight" if "weight" in table else "duration" if "duration" in table else "size", 0)
-    is_good = ~np.isnan(ms) & (weight != 0)
-    rows = np.flatnonzero(is_good)
+    weight = table.ints("weight" if "weight" in table else "duration" if "duration" in table else "size", NO_SIZE)
+    is_known = ~np.isnan(ms) & (weight != NO_SIZE)
+    rows = np.flatnonzero(is_known & (weight != 0))
     names = table.values("className")
     return Rows(
         times.on_clock(ms[rows]), table.index("stack", n_stacks)[rows], weight[rows],
         table.ints("memoryAddress")[rows],
-        [names[row] if isinstance(names[row], str) else "" for row in rows.tolist()], table.n - len(rows),
+        [names[row] if isinstance(names[row], str) else "" for row in rows.tolist()],
+        int(np.count_nonzero(~is_known)),
     ).in_time()  # fmt: skip
 
 

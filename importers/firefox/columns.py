@@ -44,7 +44,9 @@ class Columns:
         self.n = min(longest, declared) if is_count and isinstance(declared, int) else longest
 
     def __contains__(self, name: str) -> bool:
-        return isinstance(self._columns.get(name), (list, np.ndarray))
+        """A column without values in a table with rows is none: the viewer leaves such where it has nothing to say."""
+        column = self._columns.get(name)
+        return isinstance(column, (list, np.ndarray)) and (len(column) > 0 or not self.n)
 
     def member(self, name: str) -> Any:
         """Returns what is no column, as weightType."""
@@ -52,7 +54,7 @@ class Columns:
 
     def values(self, name: str) -> list[Any]:
         """Returns a column as it is, with None for what is missing."""
-        column = self._columns.get(name)
+        column = self._columns[name] if name in self else None
         if isinstance(column, np.ndarray):
             column = [None if value != value else value for value in column.tolist()]  # NaN is null
         if not isinstance(column, list):
@@ -97,7 +99,7 @@ class Columns:
 
     def _numbers(self, name: str) -> Array:
         """Returns int64 where all are whole, else float64 with NaN for what is none."""
-        column = self._columns.get(name)
+        column = self._columns[name] if name in self else None
         if not isinstance(column, (list, np.ndarray)):
             return np.full(self.n, np.nan)
         numbers = column if isinstance(column, np.ndarray) else self._parsed(name, column)
