@@ -192,6 +192,30 @@ def test_weights_that_are_no_times_to_the_next_sample_stay_samples(tmp_path: Pat
     assert data.samples["weight"].tolist() == [7_000_000, 1_000_000, 1_000_000, 2_000_000]
 
 
+@pytest.mark.parametrize(
+    ("times", "weights", "is_calls"),
+    [([0, 1, 2], [1, 1, 1], True), ([0, 1, 3], [1, 1, 1], False), ([0], [1], False)],
+    ids=["exact", "not exact", "one sample"],
+)
+def test_a_thread_of_few_samples_is_what_the_profile_is(
+    times: list[float], weights: list[float], is_calls: bool, tmp_path: Path
+) -> None:
+    given = exact(times, [0] * len(times), weights)
+    short = exact([5], [2], [4])["threads"][0] | {"tid": 8}
+    trace = loaded(given | {"threads": [*given["threads"], short]}, tmp_path)
+    data = [thread.load(trace) for _, thread in trace.threads]
+    assert [len(one.calls) > 0 for one in data] == [is_calls] * 2
+    assert [len(one.samples) for one in data] == [0 if is_calls else n for n in (len(times), 1)]
+
+
+def test_threads_of_many_samples_tell_by_themselves(tmp_path: Path) -> None:
+    n = 200
+    given = exact([*range(n)], [0, 1] * (n // 2), [1] * n)
+    other = exact([*range(n)], [0, 1] * (n // 2), [0.25] * n)["threads"][0] | {"tid": 8}
+    trace = loaded(given | {"threads": [*given["threads"], other]}, tmp_path)
+    assert [len(thread.load(trace).calls) > 0 for _, thread in trace.threads] == [True, False]
+
+
 def test_deltas_are_rounded_before_they_are_summed(tmp_path: Path) -> None:
     given = profile()
     samples = given["threads"][0]["samples"]

@@ -62,7 +62,8 @@ class _Survey(NamedTuple):
     """The facts of a thread that are kept without its tables. number: in the profile; part: of the process; stacks: the
     trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
     first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; digest: of
-    their times and stacks; sampled: the one with its samples, where it has calls, too."""
+    their times and stacks; gaps: between them, where they weigh times; are_calls: they last until the next one;
+    sampled: the one with its samples, where it has calls, too."""
 
     number: int
     part: Part
@@ -73,8 +74,10 @@ class _Survey(NamedTuple):
     first_object: int
     n_records: int
     unit: str
-    event: int
     digest: int
+    gaps: samples.Gaps | None
+    event: int = -1
+    are_calls: bool = False
     sampled: tuple[_Survey, ...] = ()
 
 
@@ -122,6 +125,7 @@ class _Profile:
         for key, value in attributes_of(profile.meta).items():
             trace.attributes.setdefault(key, encodable(value))
         surveys = [survey for nth in range(len(profile.threads)) if (survey := self._survey(nth)) is not None]
+        surveys = self._with_calls(surveys)
         self.facts.stacks.publish()
         self._forget_weights(surveys)
         self.types.finish()
@@ -187,11 +191,8 @@ class _Profile:
         self.n_sorted += rows.n_sorted
         self.n_untimed += rows.n_lost + (allocated.n_left_out if allocated is not None else 0)
         self.n_open += found.n_open
-        ends = [rows.end_ts] if rows.are_calls else []
-        self.n_joined += bool(ends)
-        self.n_cut += self.range is not None and rows.are_calls and int(rows.ts[0]) > self.range.start_ts
         spans = [(int(one.ts[0]), int(one.ts[-1])) for one in (rows, allocated) if one is not None and len(one.ts)]
-        spans += [(end, end) for end in ends] + ([of_markers] if (of_markers := found.span()) else [])
+        spans += [of_markers] if (of_markers := found.span()) else []
         head = {key: value for key, value in members.items() if not isinstance(value, (dict, list))}
         head["pausedRanges"] = members.get("pausedRanges")
         head[WRITER] = mark = self._mark(members)
@@ -201,7 +202,7 @@ class _Profile:
             nth, part, stacks, head, (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None,
             int(rows.ts[0]) if len(rows.ts) else None, self.n_objects,
             len(rows.ts) + len(found.ts) + (len(allocated.ts) if allocated is not None else 0),
-            rows.unit, self._event(rows, mark), hash((rows.ts.tobytes(), rows.stack.tobytes())) if self.is_ours else 0,
+            rows.unit, hash((rows.ts.tobytes(), rows.stack.tobytes())) if self.is_ours else 0, rows.gaps,
         )  # fmt: skip
         self.n_objects += len(allocated.ts) if allocated is not None else 0
         return survey
@@ -222,14 +223,28 @@ class _Profile:
     def _mark(self, members: Members) -> Members:
         return ours.mark_of(members) if self.is_ours else {}
 
-    def _event(self, rows: samples.Rows, mark: Members) -> int:
-        """Returns the row of the event that a thread's samples count, -1: they weigh bytes, or are calls."""
-        if rows.unit in (ours.OF_EVENT, samples.SAMPLES_UNIT) and self.event_rows:
-            number = ours.whole(mark.get("event"), 0)
+    def _with_calls(self, surveys: Sequence[_Survey]) -> list[_Survey]:
+        """Returns the threads with what their samples are. In profiles of ours, those that weigh times are calls."""
+        gaps = [survey.gaps for survey in surveys]
+        are_calls = [one is not None for one in gaps] if self.is_ours else samples.threads_of_calls(gaps)
+        return [self._as_calls(one) if calls else one._replace(event=self._event(one))
+                for one, calls in zip(surveys, are_calls, strict=True)]  # fmt: skip
+
+    def _as_calls(self, survey: _Survey) -> _Survey:
+        self.n_joined += 1
+        first, end_ts = survey.first_sample, survey.gaps.end_ts if survey.gaps is not None else self.times.base_ns
+        self.n_cut += self.range is not None and first is not None and first > self.range.start_ts
+        start, end = survey.span or (end_ts, end_ts)
+        return survey._replace(are_calls=True, span=(min(start, end_ts), max(end, end_ts)))
+
+    def _event(self, survey: _Survey) -> int:
+        """Returns the row of the event that a thread's samples count, -1: they weigh bytes, or there are none."""
+        if survey.unit in (ours.OF_EVENT, samples.SAMPLES_UNIT) and self.event_rows:
+            number = ours.whole(survey.head[WRITER].get("event"), 0)
             return self.event_rows[number if 0 <= number < len(self.event_rows) else 0]
-        if not len(rows.ts) or rows.unit == samples.BYTES or rows.are_calls:
+        if survey.first_sample is None or survey.unit == samples.BYTES:
             return -1
-        event = model.Event("samples", rows.unit, samples.interval_ns(self.profile.meta))
+        event = model.Event("samples", survey.unit, samples.interval_ns(self.profile.meta))
         keys = [one.key for one in self.trace.events]
         if event.key not in keys:
             self.trace.events.append(event)
@@ -397,7 +412,7 @@ class _Profile:
             data.other_samples |= part.other_samples
         members = self._again(survey)
         rows = self._sample_rows(members, path, stacks, survey.part)
-        if rows.are_calls:
+        if survey.are_calls:
             data.calls = samples.calls_of(trace, rows, stacks.sampled)
         elif survey.event > 0:
             data.other_samples[survey.event] = samples.table_of(rows, stacks.sampled)

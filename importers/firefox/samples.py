@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,31 @@ SAMPLES_UNIT, NS, BYTES = "samples", "ns", "bytes"
 # Time stamps are written as decimal numbers of ms, of which some have few digits.
 TOLERANCE_NS = 1000
 EXACT_PART = 0.99
+# Threads with fewer gaps do not tell by themselves whether samples last until the next one: some do by chance.
+ENOUGH_GAPS = 100
 CPU_SCALE = {"ns": 1, "µs": 1000, "μs": 1000}
+
+
+class Gaps(NamedTuple):
+    """The gaps between a thread's samples that weigh times. n_other: those in which the sample before weighs another
+    time; end_ts: the end of the last one, if each lasts as long as it weighs."""
+
+    n: int
+    n_other: int
+    end_ts: int
+
+    @property
+    def are_exact(self) -> bool:
+        """Whether each lasts until the next one: samples are calls then."""
+        return self.n > 0 and self.n_other <= (1 - EXACT_PART) * self.n
+
+
+def threads_of_calls(gaps: Sequence[Gaps | None]) -> list[bool]:
+    """Returns which threads of a profile have samples that are calls. gaps: of each thread, or None. A thread with
+    few is what all are together."""
+    known = [one for one in gaps if one is not None]
+    together = Gaps(sum(one.n for one in known), sum(one.n_other for one in known), 0).are_exact
+    return [one is not None and (one.are_exact if one.n >= ENOUGH_GAPS else together) for one in gaps]
 
 
 class Rows(NamedTuple):
@@ -32,13 +57,13 @@ class Rows(NamedTuple):
     n_lost: int
 
     @property
-    def are_calls(self) -> bool:
-        """Whether each of them lasts until the next one: what it weighs."""
+    def gaps(self) -> Gaps | None:
+        """Returns the gaps between samples that weigh times; None: they do not, or none has a stack."""
         if self.unit != NS or not len(self.ts) or bool((self.stack < 0).all()):
-            return False
+            return None
         # What has no stack weighs nothing, in whatever gap it stands.
         differs = (np.abs(np.diff(self.ts) - self.weight[:-1]) > TOLERANCE_NS) & (self.stack[:-1] >= 0)
-        return bool(np.count_nonzero(differs) <= (1 - EXACT_PART) * len(differs))
+        return Gaps(len(differs), int(np.count_nonzero(differs)), self.end_ts)
 
     @property
     def end_ts(self) -> int:
