@@ -3,7 +3,8 @@
     python .ci/action.py baseline | compare | comment | stage
 
 Inputs are environment variables, as action.yml names them; no value of them becomes a part of a command. Nothing but
-Python's own library is needed. https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
+Python's own library is needed, and gh where GitHub is asked.
+https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
 """
 
 from __future__ import annotations
@@ -88,9 +89,19 @@ class Job:
 # ---------------------------------------------------------------- the steps
 
 
+def has_github_cli(job: Job, effect: str) -> bool:
+    """Whether gh is there, which runners of one's own may lack; otherwise an annotation tells the effect."""
+    if shutil.which("gh", path=job.env.get("PATH")):
+        return True
+    job.annotate("warning", f"gh, GitHub's command line tool, is not installed on this runner: {effect}")
+    return False
+
+
 def baseline(job: Job) -> int:
     """Downloads what the last run on the default branch stored, if there is any."""
     env = job.env
+    if not has_github_cli(job, "the baseline cannot be downloaded, and nothing is compared"):
+        return 0
     answer = job.run(
         "gh", "api", "-X", "GET", f"repos/{env['GITHUB_REPOSITORY']}/actions/artifacts",
         "-f", f"name={env['ARTIFACT']}", "-f", "per_page=100", "--jq", NEWEST_RUN,
@@ -189,6 +200,8 @@ def comment(job: Job) -> int:
         return 0
     if env["HEAD_REPOSITORY"] != env["GITHUB_REPOSITORY"]:
         job.annotate("notice", "no comment: the pull request is of a fork; the summary of the job has the comparison")
+        return 0
+    if not has_github_cli(job, "no comment; the summary of the job has the comparison"):
         return 0
     # One comment for each artifact, that is for each use of the action.
     mark = f"<!-- traceferry: {re.sub(r'[^A-Za-z0-9_.]', '_', env['ARTIFACT'])} -->"

@@ -252,6 +252,19 @@ def test_without_a_token_that_may_write_there_is_a_summary_alone(
     assert said in found.log
 
 
+@pytest.mark.parametrize(("step", "said"), [("baseline", "nothing is compared"), ("comment", "no comment")])
+def test_a_runner_without_gh_is_told(
+    step: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "comparison.md").write_text("## Same")
+    repository = {"HEAD_REPOSITORY": "owner/app", "GITHUB_REPOSITORY": "owner/app"}
+    job = ACTION_MODULE.Job({"PATH": str(tmp_path), "OUTPUT": str(tmp_path), "ARTIFACT": "base", **repository})
+    assert ACTION_MODULE.STEPS[step](job) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("::warning title=traceferry::gh, ")
+    assert said in out
+
+
 def test_what_commands_print_cannot_command_the_runner(capsys: pytest.CaptureFixture[str]) -> None:
     job = ACTION_MODULE.Job({})
     job.print_plainly("::error::x")
