@@ -253,9 +253,7 @@ def test_without_a_token_that_may_write_there_is_a_summary_alone(
 
 
 @pytest.mark.parametrize(("step", "said"), [("baseline", "nothing is compared"), ("comment", "no comment")])
-def test_a_runner_without_gh_is_told(
-    step: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_runner_without_gh_is_told(step: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "comparison.md").write_text("## Same")
     repository = {"HEAD_REPOSITORY": "owner/app", "GITHUB_REPOSITORY": "owner/app"}
     job = ACTION_MODULE.Job({"PATH": str(tmp_path), "OUTPUT": str(tmp_path), "ARTIFACT": "base", **repository})

@@ -442,6 +442,22 @@ def test_a_thread_whose_program_keeps_its_track_apart(n_of_system: int, tmp_path
     compare(path)
 
 
+def test_packets_that_the_engine_skips_are_a_loss(tmp_path: Path) -> None:
+    """They refer to what their sequence has lost. It calls that a notice."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+    recorded = perfetto_trace_pb2.Trace()
+    track = recorded.packet.add(trusted_packet_sequence_id=1).track_descriptor
+    track.uuid, track.thread.pid, track.thread.tid = 5, 70, 71
+    for sequence, flags, name in ((1, 1, "kept"), (9, 2, "skipped")):
+        packet = recorded.packet.add(trusted_packet_sequence_id=sequence, timestamp=1000, sequence_flags=flags)
+        packet.track_event.track_uuid, packet.track_event.type, packet.track_event.name = 5, 3, name
+    (tmp_path / "x.pftrace").write_bytes(recorded.SerializeToString())
+    (issue,) = (issue for issue in load_checked(tmp_path / "x.pftrace").report if issue.severity == "loss")
+    assert (issue.kind, issue.count) == ("engine_reported", 1)
+    assert issue.detail.startswith("packet_skipped_seq_needs_incremental_state_invalid: ")
+
+
 MAIN, ZERO = {"ph": "X", "pid": 7, "tid": 7}, {"ph": "X", "pid": 7, "tid": 0}
 
 

@@ -14,6 +14,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.sums_of_trace import Ran, SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
+from traceferry.common.issue_kinds import STATISTICS_SQL
 from traceferry.common.recorder import command_of
 from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_TEMPORARY, IS_WITHOUT_ID
 from traceferry.model import (
@@ -880,8 +881,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"engine_reported": {
              "where": "x.data json_parser_failure", "detail": "json_parser_failure", "count": 3}}},
         ["trace_processor reports errors or lost data: json_parser_failure",
-         "  its statistics say more: traceferry query x.data \"SELECT name, idx, value, description FROM stats "
-         "WHERE value > 0 AND severity IN ('error', 'data_loss')\""],
+         f'  its statistics say more: traceferry query x.data "{STATISTICS_SQL}"'],
     ),
     "a damaged file": (
         {"stacks": {f"f@app {MAIN}": 9}, "notes": {"truncated": {"offset": 80}}},

@@ -20,10 +20,13 @@ class Kind(NamedTuple):
     is_told: bool = False
 
 
-# What trace_processor counts of errors and losses.
-STATISTICS_SQL = (
-    "SELECT name, idx, value, description FROM stats WHERE value > 0 AND severity IN ('error', 'data_loss')"
+# What trace_processor counts of errors and losses. It takes for notices, or information, that it skips packets whose
+# sequence has lost what they refer to, and events that it cannot parse, and that a full buffer took nothing more.
+LOSSES_SQL = (
+    "value > 0 AND (severity IN ('error', 'data_loss') OR name GLOB '*_skipped_*state*'"
+    " OR name GLOB '*event_parser_errors' OR name = 'traced_buf_chunks_discarded')"
 )
+STATISTICS_SQL = f"SELECT name, idx, value, description FROM stats WHERE {LOSSES_SQL}"
 KINDS: dict[str, Kind] = {
     # reading
     "compression_damaged": Kind("error", "the input's compression is damaged", "what comes before the damage is read"),

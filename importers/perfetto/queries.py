@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from traceferry.common.issue_kinds import LOSSES_SQL
+
 # Each trace has a thread 0 of process 0: of idle processors, or of a recorder that numbers its threads so. It is read
 # where something is known of what it did.
 IS_BUSY = """(EXISTS (SELECT 1 FROM thread_track t CROSS JOIN slice s ON s.track_id = t.id WHERE t.utid = thread.utid)
@@ -69,9 +71,8 @@ MAPPINGS = "SELECT id, name, build_id FROM stack_profile_mapping ORDER BY id"
 METADATA = "SELECT name, coalesce(str_value, int_value) AS value FROM metadata ORDER BY name, value"
 CLOCKS = "SELECT clock_id, ts, clock_value FROM clock_snapshot ORDER BY snapshot_id, clock_id"
 BOUNDS = "SELECT start_ts, end_ts FROM trace_bounds"
-STATS = """
-SELECT name, description, sum(value) AS n FROM stats
-WHERE severity IN ('error', 'data_loss') AND value > 0 GROUP BY name ORDER BY name"""
+STATS = f"""
+SELECT name, description, sum(value) AS n FROM stats WHERE {LOSSES_SQL} GROUP BY name ORDER BY name"""
 
 CALLSTACKS = """
 SELECT slice_id, callsite_id FROM __intrinsic_track_event_callstacks
