@@ -27,7 +27,7 @@ from traceferry.apps.cli import main
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers import perfetto
-from traceferry.importers.perfetto.merged import merged_threads
+from traceferry.importers.perfetto.chrome_json import merged_threads, other_numbers
 from traceferry.importers.perfetto.states import LOG, WAIT
 from traceferry.model import (
     COUNTER_VALUES,
@@ -485,12 +485,53 @@ def test_threads_that_the_engine_takes_for_one(
     assert merged_threads(memoryview(text.encode())) == [7] * are_merged
 
 
-def test_merged_threads_are_told(tmp_path: Path) -> None:
-    made = [{"name": "f", "ts": nth, "dur": 1} | event for nth, event in enumerate([ZERO, MAIN])]
-    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": made}))
-    trace = load_checked(tmp_path / "trace.json")
-    (issue,) = (issue for issue in trace.report if issue.severity == "loss")
-    assert (issue.kind, issue.detail) == ("threads_merged", "process 7")
+LARGE = 140563198204800  # of pthread_self()
+NAMED = {"ph": "M", "name": "thread_name", "args": {"name": "C"}}
+
+
+@pytest.mark.parametrize(
+    ("events", "threads"),
+    [
+        (
+            [MAIN | {"tid": LARGE}, MAIN | {"tid": LARGE + 256}, MAIN],
+            {f"thread {LARGE}", f"thread {LARGE + 256}", "main"},
+        ),
+        ([MAIN | {"tid": LARGE}, {"pid": 7, "tid": LARGE} | NAMED, MAIN], {f"C ({LARGE})", "main"}),
+        ([MAIN | {"tid": -5}, MAIN | {"tid": 3 << 30}, MAIN], {"thread -5", f"thread {3 << 30}", "main"}),
+        ([MAIN | {"tid": 1e15}, MAIN | {"tid": 1 << 90}, MAIN], {f"thread {10**15}", f"thread {1 << 90}", "main"}),
+        ([MAIN | {"pid": LARGE}, MAIN | {"pid": LARGE + 1}], {"thread 7"}),
+        ([MAIN | {"pid": LARGE, "tid": LARGE}], {f"process {LARGE}"}),
+        ([ZERO, MAIN], {"thread 0", "main"}),
+        ([MAIN | {"args": {"tid": LARGE}}, MAIN], {"main"}),
+        ([MAIN | {"tid": 7.0}, MAIN], {"main"}),
+    ],
+)
+@pytest.mark.parametrize("is_list", [False, True], ids=["object", "list"])
+def test_threads_and_processes_are_told_apart(
+    events: list[dict[str, Any]], threads: set[str], is_list: bool, tmp_path: Path
+) -> None:
+    """The engine reads numbers of 32 bits, others as 0."""
+    made = [{"name": "f", "ts": 20 * nth, "dur": 10} | event for nth, event in enumerate(events)]
+    made += [{"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "main"}}] * any(e is MAIN for e in events)
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(made if is_list else {"before": {"tid": -1}, "traceEvents": made, "metadata": {"a": 1}}))
+    trace = load_checked(path)
+    names = {thread.name: len(thread.load(trace).calls) for _, thread in trace.threads}
+    n_calls = sum(event["ph"] == "X" for event in events)
+    assert {name for name, n in names.items() if n} == threads
+    assert sum(len(thread.load(trace).calls) for _, thread in trace.threads) == 2 * n_calls
+
+
+@pytest.mark.parametrize("damage", [slice(None, -40), slice(None, 60), slice(0, 1)])
+def test_numbers_of_damaged_text(damage: slice) -> None:
+    text = json.dumps({"traceEvents": [MAIN | {"tid": LARGE, "name": 'a "tid": \\'}] * 3}).encode()[damage]
+    assert set(other_numbers(memoryview(text))) <= {1}
+
+
+def test_a_byte_order_mark_is_not_for_the_engine(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([MAIN | {"ts": 1, "dur": 2, "name": "f"}]), "utf-8-sig")
+    assert sum(len(thread.load(trace).calls) for trace in [load_checked(path)] for _, thread in trace.threads) == 2
 
 
 @pytest.mark.parametrize("profilers", [(9,), (9, 10)])

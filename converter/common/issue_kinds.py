@@ -299,10 +299,8 @@ KINDS: dict[str, Kind] = {
     "tables_left_out": Kind("info", "tables of the trace have no place here", "traceferry query answers from them"),
     "samples_of_profiler": Kind("info",
         "samples that V8's profiler thread reported are shown at the main thread of its process"),
-    "threads_merged": Kind("loss",
-        "thread 0 and the one with the process's number are one thread: trace_processor takes 0 for no number, so that "
-        "calls of one stand within those of the other",
-        "number the threads from 1 in the trace, or otherwise than their process"),
+    "numbers_replaced": Kind("info",
+        "numbers of threads or processes that trace_processor cannot tell apart were replaced: the names have them"),
     "slices_cut": Kind("info", "slices that end after the one that they are in end with it"),
     "values_not_finite": Kind("info", "values of counters that are no numbers were left out"),
     "bad_rows": Kind("error", "values that cannot be used, or rows that refer to nothing, were left out",

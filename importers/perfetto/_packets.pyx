@@ -9,6 +9,12 @@ cdef enum:
     FIXED64 = 1
     BYTES = 2
     FIXED32 = 5
+    # Of Trace, TracePacket and ThreadDescriptor.
+    PACKET = 1
+    SEQUENCE = 10
+    THREAD_DESCRIPTOR = 44
+    PID = 1
+    TID = 2
 
 
 def whole_until(const uint8_t[::1] data):
@@ -36,3 +42,72 @@ def whole_until(const uint8_t[::1] data):
                 break
             at = end
     return at
+
+
+cdef class Field:
+    """A field of a message that lies between two offsets: its number, its value or length, and where its content is."""
+
+    cdef int64_t number, value, at, end
+
+    cdef bint read(self, const uint8_t[::1] data, int64_t at, int64_t n) noexcept nogil:
+        """Whether one is there, and whole."""
+        cdef uint64_t tag, value = 0
+        cdef int64_t end
+        tag, end = leb(data, at, n, False)
+        if at >= n or end < 0:
+            return False
+        self.number = <int64_t> (tag >> 3)
+        if tag & 7 == VARINT or tag & 7 == BYTES:
+            value, end = leb(data, end, n, False)
+            if end < 0 or (tag & 7 == BYTES and value > <uint64_t> (n - end)):
+                return False
+        elif tag & 7 != FIXED64 and tag & 7 != FIXED32:
+            return False
+        self.at, self.value = end, <int64_t> value
+        if tag & 7 == BYTES:
+            end += <int64_t> value
+        elif tag & 7 != VARINT:
+            end += 8 if tag & 7 == FIXED64 else 4
+        self.end = end
+        return self.end <= n
+
+
+def threads_at(const uint8_t[::1] data, const int64_t[::1] places):
+    """Returns a list of (process, thread): those that the descriptor of its sequence names, for the packet around each
+    place; None where there is none. places: rising."""
+    cdef int64_t n = data.shape[0]
+    cdef int64_t at = 0
+    cdef int64_t inner, sequence, pid, tid
+    cdef Py_ssize_t nth = 0
+    cdef Py_ssize_t n_places = places.shape[0]
+    cdef Field packet = Field()
+    cdef Field field = Field()
+    cdef Field number = Field()
+    cdef bint is_described
+    known = {}
+    found = []
+    while nth < n_places and packet.read(data, at, n):
+        at = packet.end
+        if packet.number != PACKET:
+            continue
+        sequence, pid, tid, is_described = -1, -1, -1, False
+        inner = packet.at
+        while field.read(data, inner, packet.end):
+            if field.number == SEQUENCE:
+                sequence = field.value
+            elif field.number == THREAD_DESCRIPTOR:
+                is_described = True
+                inner = field.at
+                while number.read(data, inner, field.end):
+                    if number.number == PID:
+                        pid = number.value
+                    elif number.number == TID:
+                        tid = number.value
+                    inner = number.end
+            inner = field.end
+        if is_described:
+            known[sequence] = pid, tid
+        while nth < n_places and places[nth] < at:
+            found.append(known.get(sequence))
+            nth += 1
+    return found + [None] * (n_places - nth)

@@ -14,6 +14,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perfetto import queries
+from traceferry.importers.perfetto.chrome_json import has_mark, other_numbers, write_copy
 from traceferry.model import Array
 from traceferry.trace_processor.engine import find_engine
 from traceferry.trace_processor.results import Answer
@@ -23,13 +24,15 @@ from traceferry.trace_processor.session import Session, SqlError
 @dataclass
 class Tables:
     """version: of trace_processor; answers: by the names of `queries.ALL`; missing: those of which this version lacks a
-    table; refused: why it did not run others; left_out: (name, rows) of the tables that are not read."""
+    table; refused: why it did not run others; left_out: (name, rows) of the tables that are not read; numbers: what the
+    numbers of processes and threads stand for that trace_processor got in place of others."""
 
     version: str
     answers: dict[str, Answer] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     left_out: list[tuple[str, int]] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Answer:
         return self.answers.get(name, EMPTY)
@@ -52,12 +55,15 @@ def read_tables(source: Source, trace_processor: str | None) -> Tables:
     """Loads a trace and asks for all of it. Raises UsageError without trace_processor, FormatError for what it cannot
     read."""
     engine = find_engine(trace_processor)
-    with _file_of(source) as path:
+    numbers = other_numbers(source.data)
+    with _file_of(source, numbers) as path:
         try:
             with Session(engine, path) as session:
-                return _ask(session, engine.version)
+                tables = _ask(session, engine.version)
         except FormatError as error:
             raise FormatError(error.message, path=source.path) from None
+    tables.numbers = numbers
+    return tables
 
 
 def _ask(session: Session, version: str) -> Tables:
@@ -91,10 +97,12 @@ def _answer(session: Session, tables: Tables, name: str, sql: str) -> None:
 
 
 @contextmanager
-def _file_of(source: Source) -> Iterator[str]:
-    """Yields a file with the source's bytes: the input's own where it is one, and not compressed."""
+def _file_of(source: Source, numbers: dict[int, int]) -> Iterator[str]:
+    """Yields a file with the source's bytes, but for numbers that have others and a byte order mark: the input's own
+    where it is one, and not compressed."""
+    is_copied = bool(numbers) or has_mark(source.data)
     try:
-        is_plain = os.path.getsize(source.path) == len(source.data)
+        is_plain = os.path.getsize(source.path) == len(source.data) and not is_copied
     except OSError:
         is_plain = False
     if is_plain:
@@ -103,5 +111,8 @@ def _file_of(source: Source) -> Iterator[str]:
     with TemporaryDirectory(prefix="traceferry-") as folder:
         path = os.path.join(folder, "trace")
         with open(path, "wb") as file:
-            file.write(source.data)
+            if is_copied:
+                write_copy(source.data, numbers, file)
+            else:
+                file.write(source.data)
         yield path

@@ -15,7 +15,6 @@ from traceferry.importers.perfetto._slices import extent
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
 from traceferry.importers.perfetto.layout import is_perfetto_trace
-from traceferry.importers.perfetto.merged import merged_threads
 from traceferry.importers.perfetto.scheduling import cpus, own_stopped, read_scheduling, unknown_after
 from traceferry.importers.perfetto.slices import (
     CALL_TRACKS,
@@ -73,7 +72,6 @@ V8_PROFILER = "v8:ProfEvntProc"
 # A recorder that knows threads but no process, since there is one; how its file begins tells the number.
 ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", re.compile(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
 MOST_NUMBER = (1 << 31) - 1
-JSON = "json"  # the type of Chrome's traces
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
 
@@ -150,8 +148,10 @@ class _Mapping:
         answer = self.tables["processes"]
         columns = (answer[name].numbers(-1).tolist() for name in ("upid", "pid", "start_ts", "end_ts"))
         for upid, pid, start, end, name in zip(*columns, answer["name"].texts(), strict=True):
-            shown = encodable(name) or f"process {max(pid, 0)}"
-            self.processes[upid] = Process(max(pid, 0), shown, *self._span(start, end))
+            number, said = self._number(pid)
+            shown = encodable(name) or f"process {said}"
+            shown = shown if number == said or not name else f"{shown} ({said})"
+            self.processes[upid] = Process(number, shown, *self._span(start, end))
         answer = self.tables["threads"]
         names = ("utid", "tid", "upid", "is_main_thread", "start_ts", "end_ts")
         columns = (answer[name].numbers(-1).tolist() for name in names)
@@ -160,11 +160,12 @@ class _Mapping:
             process = self.processes.get(upid)
             # A main thread without a name has that of its process, as in Perfetto's viewer.
             of_process = process.name if process and is_main == 1 else ""
-            shown = encodable(name) or of_process or f"thread {max(tid, 0)}"
+            own, said = self._number(tid)
+            shown = encodable(name) or of_process or f"thread {said}"
             if process is None:
-                process = self._process_without_name(utid, max(tid, 0), shown, self._span(start, end))
-            number = _free_number(process, max(tid, 0))
-            shown = shown if number == max(tid, 0) else f"{shown} ({tid})"
+                process = self._process_without_name(utid, own, shown, self._span(start, end))
+            number = _free_number(process, own)
+            shown = shown if number == said or (not name and str(said) in shown) else f"{shown} ({said})"
             is_first = is_main == 1 or (process.pid == number and process is self.program)
             thread = Thread(number, shown, is_first, *self._span(start, end), self.loaders[utid])
             process.threads.append(thread)
@@ -175,6 +176,11 @@ class _Mapping:
                 self.main[upid] = utid
             if not name and start < 0 and end < 0:
                 self.unsaid.append((process, utid))
+
+    def _number(self, number: int) -> tuple[int, int]:
+        """Returns (the number of a process or thread, as the model has them; what the trace says, if that is none)."""
+        said = self.tables.numbers.get(number, max(number, 0))
+        return said if 0 <= said <= MOST_NUMBER else number, said
 
     def _process_without_name(self, utid: int, tid: int, name: str, span: tuple[int, int]) -> Process:
         """Returns that of a thread without one: one of its own, but for the threads of a recorder of one program."""
@@ -457,9 +463,7 @@ class _Mapping:
             whole = whole_until(self.source.data)
             is_cut = whole < len(self.source.data)
             report.note("truncated", is_cut, where=where, offset=whole, detail=f"{where}: the last packet")
-        merged = merged_threads(self.source.data) if ("trace_type", JSON) in _values(tables) else []
-        for pid in merged:
-            report.note("threads_merged", where=f"{where} {pid}", detail=f"process {pid}")
+        report.note("numbers_replaced", len(tables.numbers), where=where)
         report.note("slices_cut", self.n_moved, where=where)
         if tables.missing:
             report.note("engine_too_old", len(tables.missing), where=where, detail=", ".join(tables.missing))
