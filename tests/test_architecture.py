@@ -43,6 +43,7 @@ NAMED = {
     "converter/analysis/verdict/case.py": {"perf"},
     "converter/analysis/verdict/findings.py": {"perf"},
     "converter/analysis/verdict/stacks.py": {"perf"},
+    "converter/analysis/verdict/threads.py": {"perf"},
     "converter/common/recorder.py": {"perf"},
     "converter/analysis/verdict/runtimes.py": {"jitdump", "mono", "perf"},
     "converter/apps/cli/__init__.py": {"firefox", "perf", "perfetto"},

@@ -73,6 +73,22 @@ def test_a_command_with_other_options(recorded: str, options: dict[str, str | No
 @pytest.mark.parametrize(
     ("recorded", "wanted"),
     [
+        ("perf record -gi -e cycles ./a", "perf record -g -e cycles ./a"),
+        ("perf record --per-thread --no-inherit ./a", "perf record ./a"),
+        ("perf record -e '{cycles:u,faults}:S' -e 'a:b_S,{x,y}:uS' ./a",
+         "perf record -e '{cycles:u,faults}' -e 'a:b_S,{x,y}:u' ./a"),
+        ("perf record -e cycles:S,faults:k ./a", "perf record -e cycles,faults:k ./a"),
+    ],
+)  # fmt: skip
+def test_a_command_that_records_all_threads(recorded: str, wanted: str) -> None:
+    command = command_of(recorded)
+    assert command is not None
+    assert command.following.text == wanted
+
+
+@pytest.mark.parametrize(
+    ("recorded", "wanted"),
+    [
         ("perf lock record -g ./a", "perf record -g ./a"),
         ("perf mem record -t load -a -o x ./a", "perf record -a -o x ./a"),
         ("perf record -t 7 -z", "perf record -t 7 -z"),
@@ -209,6 +225,35 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"f@app {MAIN}": 999, f"libz.so+0x12@libz.so {MAIN}": 1},
          "notes": {"names_missing": NOT_FOUND, "lost_samples": {"count": 2}}},
         ["good recording: 1,000 samples of cpu-clock, 2ms; 2 losses: --verbose"],
+    ),
+    "threads that perf did not follow": (
+        {"stacks": {"f@app": 40}, "command": "perf record -g -i ./app", "kind": "clock",
+         "notes": {"threads_not_recorded": {"count": 3}}},
+        ["3 threads that began during the recording are not in it",
+         "  without -i perf follows the threads that a thread starts: perf record -g ./app",
+         "  code without frame pointers ends them; perf can copy the stacks instead: perf record --call-graph"
+         " dwarf,16384 ./app",
+         "  sample more often, or let the program work for longer: perf record -g -F 20000 ./app"],
+    ),
+    "a thread that one of the events does not follow": (
+        {"stacks": {f"f@app {MAIN}": 400}, "command": "perf record -g -e '{a,b}:S,c' ./app",
+         "notes": {"threads_not_recorded": {"detail": "a, b"}}},
+        ["a thread that began during the recording is not in it: no a, b of them",
+         "  before perf 6.13 no thread that began later counts for a group that is read at once (:S): sample each"
+         " event: perf record -g -e '{a,b},c' ./app",
+         "  or record the whole machine, where a group has all threads: perf record -g -e '{a,b}:S,c' -a ./app"],
+    ),
+    "threads that were not followed for a reason that is not known": (
+        {"stacks": {f"f@app {MAIN}": 400}, "command": "", "notes": {"threads_not_recorded": {"count": 2}}},
+        ["2 threads that began during the recording are not in it",
+         "  record without -i and --per-thread, and events that are read as a group (:S) apart, or with -a"],
+    ),
+    "a recording of waits is not advised again": (
+        {"stacks": {f"f@app {MAIN}": 40}, "kind": "clock",
+         "command": "perf record -g -k CLOCK_MONOTONIC --switch-events -e sched:sched_switch,cpu-clock ./app"},
+        ["only 40 samples of cpu-clock: shares may be off by 16 percentage points",
+         "  sample more often, or let the program work for longer: perf record -g -k CLOCK_MONOTONIC --switch-events"
+         " -e sched:sched_switch,cpu-clock -F 20000 ./app"],
     ),
     "frames end after one": (
         {"stacks": {f"f@app {MAIN}": 30, "f@app": 50, "f@app g@app": 20}},

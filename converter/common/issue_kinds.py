@@ -159,6 +159,9 @@ KINDS: dict[str, Kind] = {
         "only some of the machine's processors were recorded: what threads did while on none of them is unknown, but "
         "for waits of which a wake there tells",
         "record all of them: perf record -a, or without -C"),
+    "threads_not_recorded": Kind("loss",
+        "threads that the recorded ones started are not in the recording: its events do not follow them",
+        "record without -i and --per-thread, and events that are read as a group (:S) apart, or with -a"),
     "interval_incomplete": Kind("info",
         "events that begin or end something lack the other half: the last begins last to the end of their threads"),
     "samples_filtered": Kind("info", "the recorder's filter left samples out, as it was asked to"),

@@ -28,6 +28,8 @@ _SHARED = {
     "mem": "-a -C -c -F -g --call-graph -m -o -p",
     "timechart": "-g -p",
 }
+# Modifiers of an event or of a group with S: it is read with each sample (perf-list(1)).
+_READ_AS_GROUP = re.compile(r":([ukhIGHpPDWeb]*S[ukhIGHpPSDWeb]*)(?=$|[,}])")
 # The options that take a word, of commands of which they are not those of perf record: -u and -k of perf c2c take none.
 _TAKING_OF = {"stat": frozenset("CDeGIMoprtxb"), "c2c": frozenset("cCDeFGjlmMoprtw")}
 _TAKING_LONG_OF_STAT = re.compile(
@@ -84,11 +86,24 @@ class Command:
         """The command that records samples of events that are chosen."""
         return replace(self, options=_shared(self.tool, self.options), tool="")
 
+    @property
+    def following(self) -> Command:
+        """The command that records the threads that a thread starts, too. Before perf 6.13 no event that is read as one
+        of a group is of them."""
+        options = ((name, _READ_AS_GROUP.sub(_without_read, value or "") if name == "-e" else value)
+                   for name, value in self.options if name not in ("-i", "--per-thread"))  # fmt: skip
+        return replace(self, options=tuple(options))
+
     def without(self, *names: str) -> Command:
         return replace(self, options=tuple(option for option in self.options if option[0] not in names))
 
     def running(self, program: Sequence[str]) -> Command:
         return replace(self, program=tuple(program))
+
+
+def _without_read(modifiers: re.Match[str]) -> str:
+    kept = modifiers[1].replace("S", "")
+    return f":{kept}" if kept else ""
 
 
 def _alike(name: str) -> tuple[str, ...]:

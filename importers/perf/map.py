@@ -20,6 +20,7 @@ from traceferry.importers.perf.clocks import join_clock
 from traceferry.importers.perf.copied_text import with_copied_text
 from traceferry.importers.perf.counters import add_counts
 from traceferry.importers.perf.dumps import NO_ROWS
+from traceferry.importers.perf.inheritance import not_followed
 from traceferry.importers.perf.layout import BRANCH_CALL_STACK
 from traceferry.importers.perf.map_files import MapFiles, map_files_apart, note_unused
 from traceferry.importers.perf.markers import event_markers
@@ -221,6 +222,7 @@ def _add_processes(
     for number, tid in (*rows, *switch_rows):
         tids[number].add(tid)
     switching = Switching(recording)
+    lacking = not_followed(recording)
     off_cpu_row = _off_cpu_event(trace, switching, of_all.stack, guesses)
     spans = _spans(programs, tids)
     n_missing = n_guessed = 0
@@ -233,7 +235,8 @@ def _add_processes(
             continue
         threads = []
         for life, part, switched in _lives(program, sorted(tids[program.number]), rows, switch_rows, recording):
-            if not life.names and not len(part) + len(switched):
+            is_recorded = len(part) + len(switched) > 0
+            if not is_recorded and (not life.names or (lacking.is_all and life.tid in lacking.tids)):
                 continue
             is_first = begun is not None and life.start == program.start
             start = max(begun if begun is not None and is_first else life.start, first_ts) + offset_ns
@@ -276,6 +279,8 @@ def _add_processes(
         for thread in threads:
             known.add(process, thread)
     trace.report.note("switch_missing" if switching.tells_returns else "wait_ends_late", n_missing, where=where)
+    events = ", ".join(event.name for event in lacking.events)
+    trace.report.note("threads_not_recorded", len(lacking.tids), where=where, detail="" if lacking.is_all else events)
     trace.report.note("stacks_guessed", n_guessed, where=where)
     trace.report.note("switches_left_out", switching.n_left_out, where=where)
     some = ", ".join(map(str, sorted(recording.cpus)[:SHOWN_CPUS])) + ", ..." * (len(recording.cpus) > SHOWN_CPUS)

@@ -57,10 +57,11 @@ class Finding(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A recording as the findings see it. command: of perf, None where it is not known; inputs: as a shell takes them;
-    is_pack: whether a pack holds them; is_perf: whether perf recorded it; is_elsewhere: whether that was on another
-    machine; programs: what was sampled; program: "" is all of it, facts are otherwise of that one alone; n_busy: the
-    samples of all in which something was done."""
+    """A recording as the findings see it. command: of perf, None where it is not known; where threads were not
+    recorded, the one that records all of them; inputs: as a shell takes them; is_pack: whether a pack holds them;
+    is_perf: whether perf recorded it; is_elsewhere: whether that was on another machine; programs: what was sampled;
+    program: "" is all of it, facts are otherwise of that one alone; n_busy: the samples of all in which something was
+    done."""
 
     trace: Trace
     facts: Facts
@@ -81,10 +82,13 @@ class Case(NamedTuple):
         command, programs = command_of(trace.attributes.get("command", "")), Programs(samples)
         facts = programs.whole
         is_pipe = any(each.format == "perf.data" and each.version == "pipe" for each in trace.inputs)
+        issues = {issue.kind: issue for issue in trace.report}
+        if command is not None and "threads_not_recorded" in issues:
+            command = command.following
         return cls(
             trace,
             facts,
-            {issue.kind: issue for issue in trace.report},
+            issues,
             replace(command, is_piped=is_pipe) if command is not None else None,
             shlex.join(named or recorded) or "RECORDING",
             any(PurePath(name).name not in recorded for name in named),

@@ -11,6 +11,7 @@ from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advi
 from traceferry.analysis.verdict.names import functions, names
 from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
+from traceferry.analysis.verdict.threads import threads_not_recorded
 from traceferry.common.issue_kinds import KINDS, STATISTICS_SQL
 from traceferry.common.recorder import Command
 from traceferry.model import Event, distinct
@@ -28,8 +29,8 @@ def findings(case: Case) -> Iterator[Finding]:
     """Yields what is wrong with a recording, in any order."""
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
-        _damaged, _no_samples, _few_samples, _counts_only, _clock, names, functions, stacks, no_stacks, _lost,
-        _no_symbols, _stripped, _relisted, _switch_missing, _engine_reported,
+        _damaged, _no_samples, _few_samples, _counts_only, _clock, threads_not_recorded, names, functions, stacks,
+        no_stacks, _lost, _no_symbols, _stripped, _relisted, _switch_missing, _engine_reported,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found
@@ -77,7 +78,7 @@ def _no_samples(case: Case) -> Finding | None:
         text = "sample a program that ends soon more often"
         advice.append(Advice("no_samples", text, command.with_options({"-F": OFTEN}).text))
     if command is not None:
-        advice.append(_where_it_waits("no_samples", case, command))
+        advice += _where_it_waits("no_samples", case, command)
     why = f": {issue.detail}" if issue.detail else ""
     return Finding("no_samples", 1, "loss", f"the recording has no samples{why}", None, tuple(advice), ("no_samples",))
 
@@ -106,17 +107,19 @@ def _record_more(case: Case, command: Command, event: Event, sampled_ns: float) 
         text = "sample more often, or let the program work for longer"
         advice.append(Advice("few_samples", text, command.with_options({"-F": OFTEN}).text))
     if sampled_ns < (case.trace.end_ts - case.trace.start_ts) / 2:
-        advice.append(_where_it_waits("few_samples", case, command))
+        advice += _where_it_waits("few_samples", case, command)
     return advice
 
 
-def _where_it_waits(kind: str, case: Case, command: Command) -> Advice:
+def _where_it_waits(kind: str, case: Case, command: Command) -> list[Advice]:
+    """Returns how to record that, unless it was recorded so."""
     waits = {"-k": "CLOCK_MONOTONIC", "-g": None, SWITCHES: None, "-e": "sched:sched_switch,cpu-clock"}
     # perf leaves the kernel out by itself where a user may not see it, who may not record tracepoints either.
     modifiers = case.trace.sampling.name.partition(":")[2] if case.trace.sampling is not None else ""
     as_root = ", as root" if "u" in modifiers and "k" not in modifiers else ""
     text = f"if it waits more than it runs, record where it waits{as_root}"
-    return Advice(kind, text, command.without("-F").with_options(waits).text)
+    again = command.without("-F").with_options(waits)
+    return [Advice(kind, text, again.text)] if set(again.options) != set(command.options) else []
 
 
 def _counts_only(case: Case) -> Finding | None:
@@ -131,7 +134,7 @@ def _counts_only(case: Case) -> Finding | None:
     if case.command is not None:
         text = "samples tell which functions the counts are of"
         samples = Advice("counts_only", text, case.command.with_options({"-g": None}).text)
-        advice = samples, _where_it_waits("counts_only", case, case.command)
+        advice = samples, *_where_it_waits("counts_only", case, case.command)
     return Finding("counts_only", OTHER, "info", headline, None, advice, ("counts_only",))
 
 
