@@ -435,3 +435,41 @@ def test_what_is_recorded_is_not_guessed() -> None:
     trace = guessing(recorded.switch(30, A, SLEEP, B).switch(50, B, SLEEP, A), True)
     assert ("Sleeping", "libx.so+0x8", 20) in off_cpu(trace, A)
     assert "stacks_guessed" not in {issue.kind for issue in trace.report}
+
+
+FILTERED = "perf record -e cpu-clock,sched:sched_switch --filter"
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ([*FILTERED.split(), "prev_state > 0"], "--filter 'prev_state > 0'"),
+        (["perf", "record", "-e", "sched:*", "--filter=prev_pid == 8", "--filter", "a > 1"],
+         "--filter 'prev_pid == 8 && a > 1'"),
+        (["perf", "record", "-e", "sched:sched_switch", "-e", "syscalls:sys_enter_write", "--filter", "count > 9"], ""),
+        (["perf", "record", "-e", "sched:sched_switch"], ""),
+    ],
+)  # fmt: skip
+def test_the_filter_of_switches(command: list[str], wanted: str) -> None:
+    recorded = Recorded().switch(10, B, SLEEP, A)
+    recorded.data.feature(CMDLINE=command)
+    filtered = [issue for issue in recorded.read().report if issue.kind == "switches_filtered"]
+    assert [issue.detail for issue in filtered] == ([wanted] if wanted else [])
+
+
+def test_switches_that_a_filter_left_tell_of_waits_alone() -> None:
+    """What A did from 10 to 90, and B once it was woken, is not recorded."""
+    recorded = Recorded().switch(10, B, SLEEP, A).wake(60, A, B).switch(90, A, SLEEP, IDLE)
+    recorded.data.feature(CMDLINE=[*FILTERED.split(), "prev_state > 0"]).sample(PID, B, START + 99, LIB)
+    trace = recorded.read()
+    assert [state[:2] for state in scheduling(trace, A)] == [("unknown", 10), ("waits", 90)]
+    assert [state[:2] for state in scheduling(trace, B)] == [("waits", 10), ("unknown", 60)]
+
+
+def test_records_tell_of_the_switches_that_a_filter_left_out() -> None:
+    recorded = Recorded()
+    recorded.data.feature(CMDLINE=[*FILTERED.split(), "prev_state > 0"]).switch(PID, A, START + 5, out=False)
+    recorded.switch(10, A, SLEEP, B).data.switch(PID, A, START + 11, out=True).switch(PID, A, START + 40, out=False)
+    trace = recorded.read()
+    assert scheduling(trace, A) == [("runs", 5), ("waits", 10, "S"), ("runs", 40)]
+    assert not [issue for issue in trace.report if issue.kind == "switches_filtered"]

@@ -248,6 +248,13 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["2 threads that began during the recording are not in it",
          "  record without -i and --per-thread, and events that are read as a group (:S) apart, or with -a"],
     ),
+    "switches that a filter left out": (
+        {"stacks": {f"f@app {MAIN}": 400}, "command": "perf record -g -e sched:sched_switch --filter 'a > 0' ./app",
+         "notes": {"switches_filtered": {"detail": "--filter 'a > 0'"}}},
+        ["a filter left context switches out: when threads ran is unknown (--filter 'a > 0')",
+         "  --switch-events has all switches, without their stacks: perf record -g -e sched:sched_switch"
+         " '--filter=a > 0' --switch-events ./app"],
+    ),
     "a recording of waits is not advised again": (
         {"stacks": {f"f@app {MAIN}": 40}, "kind": "clock",
          "command": "perf record -g -k CLOCK_MONOTONIC --switch-events -e sched:sched_switch,cpu-clock ./app"},

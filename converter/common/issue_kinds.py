@@ -155,6 +155,8 @@ KINDS: dict[str, Kind] = {
     "switches_left_out": Kind("loss", "context switches were left out, since their event was sampled with a frequency: "
         "what is shown as one time on a CPU, or as one wait, may be several",
         "record without -F: perf record -e cpu-clock -e sched:sched_switch,sched:sched_waking"),
+    "switches_filtered": Kind("loss", "a filter left context switches out: when threads ran is unknown",
+        "record without --filter of sched:sched_switch, or with --switch-events, which has all switches"),
     "processors_left_out": Kind("info",
         "only some of the machine's processors were recorded: what threads did while on none of them is unknown, but "
         "for waits of which a wake there tells",

@@ -283,6 +283,8 @@ def _add_processes(
     trace.report.note("threads_not_recorded", len(lacking.tids), where=where, detail="" if lacking.is_all else events)
     trace.report.note("stacks_guessed", n_guessed, where=where)
     trace.report.note("switches_left_out", switching.n_left_out, where=where)
+    is_filtered = bool(switching.filter and switching.tids)
+    trace.report.note("switches_filtered", is_filtered, where=where, detail=f"--filter '{switching.filter}'")
     some = ", ".join(map(str, sorted(recording.cpus)[:SHOWN_CPUS])) + ", ..." * (len(recording.cpus) > SHOWN_CPUS)
     detail = f"processors {some} of {recording.features.n_cpus_online}"
     trace.report.note("processors_left_out", switching.is_partial and bool(switching.tids), where=where, detail=detail)

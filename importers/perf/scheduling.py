@@ -15,6 +15,7 @@ import numpy as np
 
 from traceferry.importers.perf._thread_states import Proof
 from traceferry.importers.perf.events import SOFTWARE_NAMES
+from traceferry.importers.perf.filters import filter_of
 from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.losses import Losses
 from traceferry.importers.perf.recording import Recording
@@ -119,10 +120,12 @@ class Switching:
     """All switches of a recording, by thread. letters: of states, by the numbers of Steps.letter; tells_returns:
     whether the recording tells when threads go on; tells_of_all: whether it does so by the switches of all others. Not
     all kernels tell of those of the idle thread. is_partial: whether only some of the machine's processors were
-    recorded."""
+    recorded; filter: that left some of the switches out, so that those which are recorded only tell when a wait began;
+    "" where nothing else is missing."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
+        self.filter = filter_of(recording.features, SWITCH) if not len(recording.switches) else ""
         self.letters = ["", "R"]
         self.is_partial = bool(recording.cpus) and len(recording.cpus) < (recording.features.n_cpus_online or 0)
         told = read_tracepoints(recording, READ)
@@ -132,7 +135,7 @@ class Switching:
         self.n_left_out = sum(int(np.maximum(recording.samples.period[one.rows] - 1, 0).sum()) for one in switches)
         # The tracepoint was recorded on processors, not in some threads, where the idle thread leaves, too.
         is_of_all = any(bool((recording.samples.tid[one.rows] == 0).any()) for one in switches)
-        self.tells_of_all = not len(recording.switches) and is_of_all
+        self.tells_of_all = not len(recording.switches) and is_of_all and not self.filter
         parts = [*self._of_tracepoints(switches), *self._of_records(), *self._of_counter()]
         # Beside switches, what is measured tells only when a thread went on.
         measured = (RUNTIME,) if parts else STATISTICS
@@ -145,7 +148,8 @@ class Switching:
         self._wakes = ByThread(*self._of_wakes(wakes, off))
         self._waker = self._wakers([one for one in told if one.name != SWITCH])
         self.losses = Losses(recording)
-        self.tells_returns = len(recording.switches) > 0 or self.tells_of_all or len(off) > 0
+        is_told = len(recording.switches) > 0 or self.tells_of_all or len(off) > 0
+        self.tells_returns = is_told and not self.filter
 
     @cached_property
     def tids(self) -> list[int]:

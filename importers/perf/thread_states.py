@@ -13,6 +13,7 @@ from traceferry.importers.perf._thread_states import Letter, states
 from traceferry.importers.perf.losses import Losses
 from traceferry.importers.perf.scheduling import IN, NEVER_TS, OF_COUNTER, OF_RECORD, OUT, Steps, Switching, Wakes
 from traceferry.model import (
+    PREEMPTED,
     RUNNABLE,
     RUNNING,
     SCHEDULING,
@@ -76,6 +77,7 @@ class ThreadSwitches:
         if len(self.steps.ts) == 0:
             return Table(SCHEDULING)
         rows = _with_losses(_rows_of_thread(self), self.switching.losses, self.end)
+        rows = _waits(rows) if self.switching.filter else rows
         letters = np.array([trace.strings.intern(text) if text else -1 for text in self.switching.letters], np.int32)
         columns = {"ts": rows.ts + offset_ns, "state": rows.state, "cpu": rows.cpu}
         has_left, is_woken = rows.left >= 0, rows.wake >= 0
@@ -230,6 +232,14 @@ def _before_leaving(thread: ThreadSwitches, at_start: _Rows, ts: int, woken_at: 
         return at_start._replace(state=_all(UNKNOWN, at_start.ts))
     waiting = at_start._replace(state=_all(WAITING, at_start.ts))
     return _joined(waiting, running._replace(ts=np.array([max(idle, woken_at)])))
+
+
+def _waits(rows: _Rows) -> _Rows:
+    """Returns the rows of which switches tell that a filter left, which lacks others: how waits begin. All else is
+    unknown: a thread that got a processor may have lost it again."""
+    state = np.where((rows.left >= 0) & np.isin(rows.state, (WAITING, PREEMPTED)), rows.state, UNKNOWN)
+    goes_on = np.append(False, (state[1:] == UNKNOWN) & (state[:-1] == UNKNOWN))
+    return rows._replace(state=state.astype(np.uint8)).take(~goes_on)
 
 
 def _joined(*rows: _Rows) -> _Rows:

@@ -1,11 +1,12 @@
-"""Threads of which a recording says less than it seems to: those that its events do not follow."""
+"""Threads of which a recording says less than it seems to: those that its events do not follow, and those of which it
+has some of the switches."""
 
 from __future__ import annotations
 
 from traceferry.analysis.verdict.case import Advice, Case, Finding
 from traceferry.common.recorder import command_of
 
-NOT_RECORDED = "threads_not_recorded"
+NOT_RECORDED, FILTERED = "threads_not_recorded", "switches_filtered"
 
 
 def threads_not_recorded(case: Case) -> Finding | None:
@@ -33,3 +34,16 @@ def _with_all_threads(case: Case, otherwise: str) -> tuple[Advice, ...]:
         Advice(NOT_RECORDED, text, case.command.text),
         Advice(NOT_RECORDED, "or record the whole machine, where a group has all threads", on_all),
     )
+
+
+def switches_filtered(case: Case) -> Finding | None:
+    """Switches that the recorder's filter left out."""
+    issue = case.issues.get(FILTERED)
+    if issue is None:
+        return None
+    advice = Advice(FILTERED, issue.advice)
+    if case.command is not None:
+        text = "--switch-events has all switches, without their stacks"
+        advice = Advice(FILTERED, text, case.record_with({"--switch-events": None}))
+    headline = f"{issue.title} ({issue.detail})"
+    return Finding(FILTERED, 4, issue.severity, headline, None, (advice,), (FILTERED,))
