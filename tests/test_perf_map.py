@@ -551,6 +551,24 @@ def test_callchains(chain: list[int], wanted: str) -> None:
     assert report_of(trace).get("code_unknown", 0) == wanted.count("[unknown]")
 
 
+@pytest.mark.parametrize(
+    ("n", "mode", "n_known", "wanted"),
+    [
+        (10, "user", 0, {"code_unmapped": 10}),
+        (9, "user", 0, {"code_unknown": 9}),
+        (10, "user", 991, {"code_unknown": 10}),
+        (10, "kernel", 0, {"code_unknown": 10}),
+    ],
+    ids=["enough", "few", "a small part", "of the kernel"],
+)
+def test_samples_where_nothing_is_mapped(n: int, mode: str, n_known: int, wanted: dict[str, int]) -> None:
+    data = recorded()
+    for nth in range(n + n_known):
+        data.sample(PID, PID, START + nth, ip=A if nth >= n else 0x9000, mode="user" if nth >= n else mode)
+    found = report_of(read(data))
+    assert {kind: count for kind, count in found.items() if kind.startswith("code_")} == wanted
+
+
 NOT_CALLED = {
     "x86-64, by name": ("x86-64 bfd", "__restore_rt", b"", "__restore_rt"),
     "x86-64, of makecontext": ("x86-64 bfd", "__start_context", b"", "__start_context"),

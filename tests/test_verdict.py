@@ -248,6 +248,16 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["2 threads that began during the recording are not in it",
          "  record without -i and --per-thread, and events that are read as a group (:S) apart, or with -a"],
     ),
+    "code that the program moved": (
+        {"stacks": {f"[unknown] {MAIN}": 300, f"f@app {MAIN}": 100}, "notes": {"code_unmapped": {"count": 300}}},
+        ["75 % of the samples are at addresses where the recording has no code",
+         "  perf has no record of code that a program moves (mremap): perf record -p PID, begun after that, reads where"
+         " it is; nor of mappings from before it began with --synth or --overwrite"],
+    ),
+    "code that the program moved, in few samples": (
+        {"stacks": {f"[unknown] {MAIN}": 3, f"f@app {MAIN}": 97}, "notes": {"code_unmapped": {"count": 3}}},
+        ["good recording: 100 samples of cpu-clock, 2ms; 1 loss: --verbose"],
+    ),
     "switches that a filter left out": (
         {"stacks": {f"f@app {MAIN}": 400}, "command": "perf record -g -e sched:sched_switch --filter 'a > 0' ./app",
          "notes": {"switches_filtered": {"detail": "--filter 'a > 0'"}}},

@@ -268,6 +268,10 @@ KINDS: dict[str, Kind] = {
         "compilers run new code before they write its record"),
     "code_unknown": Kind("info", "sampled addresses outside known code are shown as [unknown]",
         "usually frames of code built without frame pointers"),
+    "code_unmapped": Kind("loss",
+        "samples are at addresses where nothing is mapped, as far as the recording tells, and are shown as [unknown]",
+        "perf has no record of code that a program moves (mremap): perf record -p PID, begun after that, reads where "
+        "it is; nor of mappings from before it began with --synth or --overwrite"),
     "code_unrecorded": Kind("info", "generated code that nothing names is shown by the memory in which it is",
         "let the runtime write the names of its code from the start of the program: docs/record has the options of "
         "each; of a program in a container, copy its /tmp/perf-*.map here, and --symbols FILE takes it; stubs and "

@@ -21,7 +21,7 @@ from traceferry.importers.perf.spaces import (
     Memory,
     resolve_addresses,
 )
-from traceferry.model import Array, TraceBuilder
+from traceferry.model import Array, TraceBuilder, distinct
 from traceferry.native.nodes import NodeTable
 from traceferry.unwinding.endings import TRUNCATED
 
@@ -31,6 +31,9 @@ MAX_FRAMES = 16384
 # callchains of them either. Addresses in a guest's kernel may have names.
 GUEST_KERNEL_MODE, GUEST_USER_MODE = 4, 5
 N_MODES = 8
+# A program runs code that it maps a moment before the kernel records that: fewer samples, or a smaller part of all, are
+# no sign of a mapping without a record.
+MOST_FEW, UNMAPPED_FROM = 10, 0.01
 NAMELESS_MODES = {3: "[hypervisor]", GUEST_KERNEL_MODE: GUEST_KERNEL, GUEST_USER_MODE: GUEST_USER}
 
 
@@ -87,10 +90,23 @@ def stacks_of(
     trace.stacks.extend(prefix=stacks.parent[n_before:].copy(), frame=stacks.key[n_before:].copy())
     report = trace.report
     report.note("stack_cut", composer.n_cut, where=where)
-    report.note("code_unknown", composer.n_unknown, where=where)
+    n_unmapped = _n_unmapped(samples, trace.stacks["frame"], stack, frames[first_frame[:-1][found.kind == NOTHING]])
+    if n_unmapped < max(MOST_FEW, UNMAPPED_FROM * len(samples)):
+        n_unmapped = 0
+    report.note("code_unmapped", n_unmapped, where=where)
+    report.note("code_unknown", composer.n_unknown - n_unmapped, where=where)
     report.note("code_announced_late", composer.n_late, where=where)
     report.note("mappings_left_out", found.n_left_out, where=where)
     return stack
+
+
+def _n_unmapped(samples: Samples, frame_of: Array, stack: Array, unknown: Array) -> int:
+    """Counts the samples of programs that are themselves at an address where nothing is mapped. frame_of: of each
+    stack; unknown: the frames of such addresses."""
+    if not len(unknown):
+        return 0
+    is_unknown = (stack >= 0) & np.isin(frame_of[stack], distinct(unknown))
+    return int((is_unknown & (samples.cpumode == USER_MODE)).sum())
 
 
 def _cut_frame(trace: TraceBuilder) -> int:

@@ -32,6 +32,7 @@ JUDGED = {
                "lbr_full", "stack_cut", "unwinding_not_done"),
     "lost": ("lost_samples", "throttled"),
     "relisted": ("map_ambiguous",),
+    "unmapped": ("code_unmapped",),
 }  # fmt: skip
 
 

@@ -72,6 +72,15 @@ def names(case: Case) -> Finding | None:
     return Finding("names_missing", 3, "loss", headline, share, tuple(advice), covers)
 
 
+def unmapped(case: Case) -> Finding | None:
+    """Samples at addresses of which the recording does not tell what is there."""
+    issue, share = case.issues.get("code_unmapped"), case.share(case.facts.nameless.get(UNKNOWN, 0))
+    if issue is None or share < NAMES_FROM or case.facts.samples < MOST_FEW:
+        return None
+    headline = f"{percent(share)} of {case.the_samples} are at addresses where the recording has no code"
+    return Finding("code_unmapped", 3, "loss", headline, share, (Advice("code_unmapped", issue.advice),), (issue.kind,))
+
+
 def _advice_for(case: Case, name: str, share: str) -> list[Advice]:
     """Returns what gives the functions of a library, of the kernel or of generated code their names."""
     if "names_not_in_text" in case.issues:
