@@ -51,6 +51,7 @@ from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
 from traceferry.libraries import recorded_files, vdso
+from traceferry.libraries.recorded_files import IS_OF_OTHER_BUILD
 from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext, LoadOptions
 from traceferry.registry import importer_named
@@ -1517,6 +1518,10 @@ def test_a_file_of_another_build_is_refused(program: Path) -> None:
         assert reported(trace) == {"build_id_differs": 1}
         (issue,) = (issue for issue in trace.report if issue.kind == "build_id_differs")
         assert Elf(program).build_id.hex() in issue.detail
+        (missing,) = (
+            issue.detail for issue in trace.report if issue.kind == "names_missing" and "tiny" in issue.detail
+        )
+        assert missing.endswith(f": {IS_OF_OTHER_BUILD}")
 
 
 def test_a_file_that_the_user_names(program: Path, tmp_path: Path) -> None:

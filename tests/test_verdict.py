@@ -16,7 +16,7 @@ from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
 from traceferry.common.issue_kinds import STATISTICS_SQL
 from traceferry.common.recorder import command_of
-from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_TEMPORARY, IS_WITHOUT_ID
+from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_OF_OTHER_BUILD, IS_TEMPORARY, IS_WITHOUT_ID
 from traceferry.model import (
     COUNTER_VALUES,
     Clock,
@@ -556,6 +556,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
                    "symbols_used": {"where": "/home/me/conda/lib/libz.so"}}},
         ["names are missing for 100 % of the samples",
          f"  libz.so (100 %): {OF_NOBODY.removesuffix(': --symbols FILE')}: traceferry x.data --symbols FILE"],
+    ),
+    "names of a program that was built again": (
+        {"stacks": {f"app+0x12@app {MAIN}": 38, f"f@app {MAIN}": 62},
+         "notes": {"names_missing": {"where": "app 0", "detail": f"app (3 of 3 addresses): {IS_OF_OTHER_BUILD}"}}},
+        ["names are missing for 38 % of the samples",
+         f"  app (38 %): {IS_OF_OTHER_BUILD}: traceferry x.data --symbols FILE-OR-DIR"],
     ),
     "names of a library": (
         {"stacks": {f"libz.so+0x12@libz.so {MAIN}": 38, f"f@app {MAIN}": 62},

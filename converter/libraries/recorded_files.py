@@ -36,6 +36,8 @@ OF_BUILD = (
     "give the file, or the package's debug file: --symbols FILE-OR-DIR; or a copy of the recorded machine's files: "
     "--sysroot DIR, which docker export CONTAINER | tar -xC DIR makes; or let --debuginfod download it"
 )
+# What build ids tell of a program that was built again, of a package that was renewed, or of a file that is given.
+IS_OF_OTHER_BUILD = "the file here is of another build, give a copy of what ran or its debug file"
 # Code that a program compiles or unpacks as it runs, as ECL, Ruby's MJIT, go run and PyInstaller do.
 IS_TEMPORARY = (
     "its file was a temporary one, and is gone with its names: let the program keep it, or compile it before it is "

@@ -19,7 +19,13 @@ from traceferry.files.named_files import open_named
 from traceferry.files.source import Source, paths_beside
 from traceferry.libraries import vdso
 from traceferry.libraries.library import Library
-from traceferry.libraries.recorded_files import DELETED, Recorded, RecordedFiles
+from traceferry.libraries.recorded_files import (
+    DELETED,
+    IS_OF_OTHER_BUILD,
+    OF_BUILD,
+    Recorded,
+    RecordedFiles,
+)
 from traceferry.model import Array, TraceBuilder, category_of_file
 from traceferry.reading import ImportContext
 from traceferry.symbolication.build_id import debug_id_of, is_same_build
@@ -153,13 +159,16 @@ class Libraries:
                 note_use(self._trace.report, library.name, symbols, library.binary)
                 by_offset = int(library.binary is None and library.is_by_offset)
                 self._trace.report.note("symbols_by_offset", by_offset, where=symbols.path, detail=symbols.name)
-            if library.n_nameless and not library.differs and not library.is_jitted_object:
+            if library.n_nameless and not library.is_jitted_object:
                 self._note_nameless(library)
 
     def _note_nameless(self, library: Library) -> None:
         report, name, n = self._trace.report, library.name, library.n_nameless
         where = f"{name} {library.number}"
         counts = f"{name} ({n} of {library.n_asked} addresses)"
+        if library.symbols is None and library.differs:
+            report.note("names_missing", n, where=where, detail=f"{counts}: {IS_OF_OTHER_BUILD}", advice=OF_BUILD)
+            return
         if library.symbols is None:
             ask = partial(self._files.why_unnamed, library.path, library.build_id, library.inode)
             why, advice = self._answers.ask(f"why unnamed {where}", report, ask, unpacked=two_of(str))
