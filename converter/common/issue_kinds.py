@@ -50,7 +50,7 @@ KINDS: dict[str, Kind] = {
         "typed events are counted too short by all known recorders: for each, 16 bytes are missing at the end of its "
         "buffer",
         "that is an entry and an exit for each; __xray_customevent loses nothing"),
-    "duplicate_buffer": Kind("info", "a buffer that several inputs hold was read once",
+    "duplicate_buffer": Kind("info", "buffers that were written several times were read once",
         "a forked child also writes its parent's buffers"),
     "fork_pid_unknown": Kind("info", "a forked child's process id is not in its file; an unused number is used instead",
         "the child recorded only into the buffer inherited from its parent"),

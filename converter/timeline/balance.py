@@ -73,17 +73,20 @@ def missing_enters(orphans: Array) -> Array:
 class RecordedCalls:
     """The calls of one thread of a recording that can be read repeatedly.
 
-    n_rows: how many rows `read` yields; n_keys: one more than the largest key.
+    n_rows: how many rows `read` yields; n_keys: one more than the largest key; before_fork: where a fork began the
+    thread, what its parent's thread had recorded by then, in the same form.
     """
 
     read: Callable[[], Iterator[Raw]]
     n_rows: int
     n_keys: int
     end_ts: int
+    before_fork: Callable[[], Iterator[Raw]] | None = None
 
     def balanced(self, first: Iterable[Raw], report: Report, where: str) -> tuple[Table, Array]:
         """Returns CALLS, and int64 rows of the marks. first: an iterator of `read` that has begun. Open calls are
-        closed at end_ts; added and closed calls are reported under `where`."""
+        closed at end_ts; added and closed calls are reported under `where`, but for those that were open at the
+        fork."""
         balancer = Balancer(notes_orphans=True)
         kept = self._kept(balancer, first)
         report.note("unwound", balancer.n_unwound, where=where)
@@ -95,12 +98,23 @@ class RecordedCalls:
         if len(orphans) == 0:
             return self._table(kept, balancer.n_written, None), balancer.marks
         n_inside = int(np.count_nonzero(orphans["inside"]))
-        report.note("entry_missing", len(orphans) - n_inside, where=where)
+        of_start = orphans["frame"][orphans["inside"] == 0].tolist()
+        report.note("entry_missing", len(of_start) - self._n_open_at_fork(of_start), where=where)
         report.note("entry_lost", n_inside, where=where)
         missing = missing_enters(orphans)
         second = Balancer(missing=missing)
         kept = self._kept(second, self.read())
         return self._table(kept, second.n_written, missing), second.marks
+
+    def _n_open_at_fork(self, frames: list[int]) -> int:
+        """Returns how many of these calls, in the order in which they were left, were open at the fork."""
+        if self.before_fork is None or not frames:
+            return 0
+        balancer = Balancer(notes_orphans=True)
+        for raw in self.before_fork():
+            balancer.add(raw, self.n_keys)
+        innermost_first = iter(balancer.close(0)["frame"].tolist())
+        return sum(frame in innermost_first for frame in frames)
 
     def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> Table | None:
         """Returns the calls, None where they are too many to keep."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -30,9 +32,8 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
     records = np.frombuffer(data, basic_record(header.order), n_records, HEADER_SIZE)
     normal = (records["record"] == BASIC_NORMAL) & (records["kind"] < BASIC_KINDS)
     normal &= (records["func"] >= 0) & (records["tsc"] <= MAX_TICK)
-    argument = records["record"] == BASIC_ARGUMENT
     problems = Problems()
-    bad = np.flatnonzero(~(normal | argument))
+    bad = np.flatnonzero(~(normal | (records["record"] == BASIC_ARGUMENT)))
     if len(bad):
         problems.add("bad_record", len(bad), HEADER_SIZE + int(bad[0]) * BASIC_SIZE)
     if rest:
@@ -40,14 +41,6 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
     elif not n_records:
         problems.add("log_empty", offset=len(data))
 
-    tid = np.where(argument, records["argument_tid"], records["tid"]).astype(np.int64)
-    if header.version >= 3:
-        pid = np.where(argument, records["argument_pid"], records["pid"]).astype(np.int64)
-        key = pid << 32 | tid
-    else:
-        key = tid
-    usable = np.flatnonzero(normal | argument)
-    keys, first, nth_key = np.unique(key[usable], return_index=True, return_inverse=True)
     ids = distinct(records["func"][normal])
     values = np.zeros(len(ids), np.int32)
     kind_values = np.arange(BASIC_KINDS, dtype=np.uint8)
@@ -56,25 +49,128 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
         values[:] = value_of_nth
         kind_values[:] = value_of_kind
 
+    def decoded(parts: list[Array]) -> Iterator[Piece]:
+        for rows in parts:
+            yield from _pieces(records[rows], ids, values, kind_values)
+
+    found = _threads(records, normal, header, problems)
     threads: list[ThreadLog] = []
-    by_thread = np.argsort(nth_key, kind="stable")
-    rows_of = np.split(usable[by_thread], np.cumsum(np.bincount(nth_key, minlength=len(keys)))[:-1])
-    for nth in np.argsort(first):
-        rows = rows_of[nth]
-        ticks = records["tsc"][rows][normal[rows]]
+    for nth, thread in enumerate(found):
+        ticks = records["tsc"][thread.rows][normal[thread.rows]]
         if len(ticks) == 0:
             continue
+        before = _before_fork(records, normal, found, nth)
         threads.append(
             ThreadLog(
-                int(keys[nth] >> 32) if header.version >= 3 else None,
-                int(keys[nth] & 0xFFFFFFFF),
+                thread.pid,
+                thread.tid,
                 int(ticks.min()),
                 int(ticks.max()),
                 len(ticks),
-                lambda rows=rows: _pieces(records[rows], ids, values, kind_values),  # type: ignore[misc]
+                partial(decoded, [thread.rows]),
+                partial(decoded, before) if before else None,
             )
         )
     return Log(name, header, threads, [int(i) for i in ids], assign, [], problems)
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """pid: None where the version does not record it; rows: int64, of its records; last_before: the thread and the row
+    of the record before its first in the file, None at the file's beginning."""
+
+    pid: int | None
+    tid: int
+    rows: Array
+    last_before: tuple[int, int] | None
+
+
+def _threads(records: Array, normal: Array, header: Header, problems: Problems) -> list[_Thread]:
+    """Returns threads in the order of their first record, each record once."""
+    argument = records["record"] == BASIC_ARGUMENT
+    key = np.where(argument, records["argument_tid"], records["tid"]).astype(np.int64)
+    if header.version >= 3:
+        key |= np.where(argument, records["argument_pid"], records["pid"]).astype(np.int64) << 32
+    usable = np.flatnonzero(normal | argument)
+    keys, first, nth_key = np.unique(key[usable], return_index=True, return_inverse=True)
+    by_thread = np.argsort(nth_key, kind="stable")
+    rows_of = np.split(usable[by_thread], np.cumsum(np.bincount(nth_key, minlength=len(keys)))[:-1])
+    order = np.argsort(first)
+    place = np.argsort(order)
+    threads = []
+    for nth in order.tolist():
+        before = int(first[nth]) - 1
+        threads.append(
+            _Thread(
+                int(keys[nth] >> 32) if header.version >= 3 else None,
+                int(keys[nth] & 0xFFFFFFFF),
+                _without_copies(records, normal, rows_of[nth], problems),
+                (int(place[nth_key[before]]), int(usable[before])) if before >= 0 else None,
+            )
+        )
+    return threads
+
+
+# ---------------------------------------------------------------- forks
+
+
+def _without_copies(records: Array, normal: Array, rows: Array, problems: Problems) -> Array:
+    """Returns the rows of a thread without those that a forked child has written again: at its end it writes its
+    buffer, which begins with what its parent had not written by the fork.
+
+    A copy begins where the time falls, or where a record repeats the one that is before it elsewhere in the file.
+    """
+    is_call = normal[rows]
+    calls = rows[is_call]
+    ticks = records["tsc"][calls]
+    begins = np.flatnonzero((ticks[1:] < ticks[:-1]) | ((ticks[1:] == ticks[:-1]) & (calls[1:] > calls[:-1] + 1))) + 1
+    if not len(begins):
+        return rows
+    is_kept = np.ones(len(calls), bool)
+    kept, kept_ticks = calls.copy(), ticks.copy()  # the first n_kept are valid
+    n_kept = int(begins[0])
+    for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(calls)], strict=True):
+        at = int(np.searchsorted(kept_ticks[:n_kept], ticks[begin]))
+        n_copied = _n_same(records, kept[at:n_kept], calls[begin:end])
+        if n_copied:
+            problems.add("duplicate_buffer", 1, HEADER_SIZE + int(calls[begin]) * BASIC_SIZE)
+        is_kept[begin : begin + n_copied] = False
+        n_new = end - begin - n_copied
+        for column, of_calls in ((kept, calls), (kept_ticks, ticks)):
+            column[n_kept : n_kept + n_new] = of_calls[begin + n_copied : end]
+        n_kept += n_new
+    # An argument goes with the call before it.
+    call_of = np.cumsum(is_call) - 1
+    return rows[np.where(call_of >= 0, is_kept[np.maximum(call_of, 0)], True)]
+
+
+def _n_same(records: Array, earlier: Array, later: Array) -> int:
+    """Returns how many of the later rows repeat the earlier ones from their first on."""
+    n = min(len(earlier), len(later))
+    first, second = records[earlier[:n]], records[later[:n]]
+    same = np.ones(n, bool)
+    for name in ("tsc", "func", "kind", "cpu"):
+        same &= first[name] == second[name]
+    return n if same.all() else int(same.argmin())
+
+
+def _before_fork(records: Array, normal: Array, threads: list[_Thread], nth: int) -> list[Array]:
+    """Returns the rows that a process's first thread goes on from: those of its parent's thread up to the fork, before
+    them those that this goes on from. Empty where it is no forked child.
+
+    What a child writes first is the end of its copy of its parent's thread.
+    """
+    parts: list[Array] = []
+    thread = threads[nth]
+    while thread.pid == thread.tid and thread.last_before is not None:
+        parent, row = threads[thread.last_before[0]], thread.last_before[1]
+        forked = records["tsc"][row if normal[row] else row - 1]
+        if parent.pid == thread.pid or forked > records["tsc"][thread.rows[0]]:
+            break
+        calls = parent.rows[normal[parent.rows]]
+        parts.append(calls[records["tsc"][calls] <= forked])
+        thread = parent
+    return parts[::-1]
 
 
 def _pieces(records: Array, ids: Array, values: Array, kind_values: Array) -> Iterator[Piece]:

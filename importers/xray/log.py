@@ -64,7 +64,8 @@ class Piece(NamedTuple):
 
 @dataclass
 class ThreadLog:
-    """pid: None where the version does not record it; n_rows: function records; pieces decodes again at every call."""
+    """pid: None where the version does not record it; n_rows: function records; pieces decodes again at every call, as
+    before_fork does: where a fork began the thread, what its parent's thread had recorded by then."""
 
     pid: int | None
     tid: int
@@ -72,6 +73,7 @@ class ThreadLog:
     max_tick: int
     n_rows: int
     pieces: Callable[[], Iterator[Piece]]
+    before_fork: Callable[[], Iterator[Piece]] | None = None
 
 
 @dataclass

@@ -223,8 +223,13 @@ class ThreadLoader:
 
     def __call__(self, trace: TraceBuilder) -> ThreadData:
         asides: list[Aside] = []
+        before_fork = self.log.before_fork
         recorded = RecordedCalls(
-            lambda: map(self._raw, self.log.pieces()), self.log.n_rows, len(trace.frames), self.end_ts
+            lambda: map(self._raw, self.log.pieces()),
+            self.log.n_rows,
+            len(trace.frames),
+            self.end_ts,
+            None if before_fork is None else lambda: map(self._raw, before_fork()),
         )
         calls, rows = recorded.balanced(self._first(asides), trace.report, self.where)
         arguments, cpu_ticks, cpu, events, n_stray, n_guessed = zip(*asides, strict=True)
