@@ -53,7 +53,12 @@ KINDS: dict[str, Kind] = {
     "duplicate_buffer": Kind("info", "buffers that were written several times were read once",
         "a forked child also writes its parent's buffers"),
     "fork_pid_unknown": Kind("info", "a forked child's process id is not in its file; an unused number is used instead",
-        "the child recorded only into the buffer inherited from its parent"),
+        "the child recorded only into the buffer inherited from its parent; a smaller buffer_size makes it begin one",
+        is_told=True),
+    "fork_guessed": Kind("info",
+        "which log is a parent's and which its forked child's is guessed by their last records: they may be exchanged",
+        "record with a buffer_size so small that each process begins a new buffer, which names it: buffer_size=256 "
+        "buffer_max=65536", is_told=True),
     "merged_times": Kind("info",
         "a profile of many recordings holds their call trees: no events, counters or heaps, and no order in time",
         "each call path is one call or one sample that stands for all of it; -o FOLDER writes "

@@ -135,12 +135,16 @@ def read(sources: Sequence[Source]) -> Reading:
     from traceferry.importers.xray.profile import read_profile
 
     headers = {i: _header(source) for i, source in enumerate(sources) if not is_profile(source.data)}
-    fdr = {i: scan_fdr(sources[i].data, header) for i, header in headers.items() if header.type == TYPE_FDR}
+    fdr = {
+        i: scan_fdr(sources[i].data, header, sources[i].path)
+        for i, header in headers.items()
+        if header.type == TYPE_FDR
+    }
     separate(list(fdr.values()))
 
     def file_of(i: int, source: Source) -> Log | Profile:
         if i in fdr:
-            return to_log(fdr[i], source.path)
+            return to_log(fdr[i])
         if i in headers:
             return read_basic(source.data, headers[i], source.path)
         return read_profile(source.data, _profile_header(source), source.path)

@@ -26,7 +26,8 @@ class Buffer:
     begin, end: offsets of its records; first_tsc: the first absolute TSC, None where it has none (v1, v2 runtimes);
     base_tick: the tick that its first delta adds to; n_metadata: how many of each Metadata kind;
     status: how its decoding ended, see `Decoder.status`; stopped_at: the offset there; truncated: the file ends in it;
-    repaired: its size was damaged, and its end is where the next one begins.
+    repaired: its size was damaged, and its end is where the next one begins; before: what the thread that a forked
+    process goes on with had recorded by the fork.
     """
 
     begin: int
@@ -46,6 +47,11 @@ class Buffer:
     stopped_at: int = 0
     truncated: bool = False
     repaired: bool = False
+    before: list[Buffer] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -30,8 +31,10 @@ NO_KIND = 255
 
 @dataclass
 class FdrFile:
-    """A scanned file. buffers: in file order, those that are another file's already taken out by `forks.separate`."""
+    """A scanned file. name: identifies it in the report; buffers: in file order, those that are another file's already
+    taken out by `forks.separate`."""
 
+    name: str
     data: memoryview
     header: Header
     buffers: list[Buffer] = field(default_factory=list)
@@ -39,9 +42,9 @@ class FdrFile:
     problems: Problems = field(default_factory=Problems)
 
 
-def scan_fdr(data: memoryview, header: Header) -> FdrFile:
+def scan_fdr(data: memoryview, header: Header, name: str) -> FdrFile:
     """Reads the file once: what each buffer holds, the function ids, and what is wrong."""
-    file = FdrFile(data, header)
+    file = FdrFile(name, data, header)
     scratch = Columns.empty(SCRATCH, SCRATCH)
     last_tick: dict[int, int] = {}
     buffers = find_buffers(data, header)
@@ -82,10 +85,10 @@ def _note_damage(buffer: Buffer, problems: Problems) -> None:
         problems.add("empty_buffer", 1, buffer.begin)
 
 
-def to_log(file: FdrFile, name: str) -> Log:
-    buffers = file.buffers
-    pairs = [(b.first_tsc, b.walltime_ns) for b in buffers if b.first_tsc is not None and b.walltime_ns is not None]
-    return Log(name, file.header, _threads(file), file.ids.in_order(), file.ids.assign, pairs, file.problems)
+def to_log(file: FdrFile) -> Log:
+    timed = [one for buffer in file.buffers for one in (*buffer.before, buffer)]
+    pairs = [(b.first_tsc, b.walltime_ns) for b in timed if b.first_tsc is not None and b.walltime_ns is not None]
+    return Log(file.name, file.header, _threads(file), file.ids.in_order(), file.ids.assign, pairs, file.problems)
 
 
 def _threads(file: FdrFile) -> list[ThreadLog]:
@@ -113,7 +116,8 @@ def _threads(file: FdrFile) -> list[ThreadLog]:
                 min(b.min_tick for b in with_time),
                 max(b.max_tick for b in with_time),
                 sum(b.n_rows for b in ordered),
-                lambda ordered=ordered: _pieces(file.data, file.header, ordered, file.ids),  # type: ignore[misc]
+                partial(_pieces, file.data, file.header, ordered, file.ids),
+                partial(_pieces, file.data, file.header, before, file.ids) if (before := ordered[0].before) else None,
             )
         )
     return threads
