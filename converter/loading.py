@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -70,7 +70,8 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
             sources, readings.values(), context.folders, trace.report, context.limit, context.sysroots, context.symbols
         )
         taken = {one.path for one in found}
-        context = replace(context, symbols=[one for one in context.symbols if one.path not in taken])
+        symbols = [one for one in context.symbols if one.path not in taken]
+        context = replace(context, symbols=_without_dumps(symbols, trace.report))
         readings |= _read_found(found, groups, trace.report)
         sources += found
         for source in (*sources, *context.symbols):
@@ -246,6 +247,18 @@ def _read_found(found: list[Source], groups: Groups, report: Report) -> Readings
             report.note("companion_missing", where=bad.path, detail=str(error))
 
 
+def _without_dumps(symbols: Sequence[Source], report: Report) -> list[Source]:
+    """Returns files of symbols without jitdumps, of which none belongs to a recording, as the report tells."""
+    others: list[Source] = []
+    for source in symbols:
+        if registry.importer_named("jitdump").module.sniff(source.data[: registry.HEAD_SIZE]):
+            detail = f"{source.path}: a jitdump of no process that was recorded"
+            report.note("symbols_unused", where=source.path, detail=detail)
+        else:
+            others.append(source)
+    return others
+
+
 def _with_excerpt(error: FormatError, sources: list[Source]) -> FormatError:
     """Adds the bytes around the offset."""
     source = next((s for s in sources if s.path == error.path), None)
@@ -270,17 +283,17 @@ def companions(
     """Returns the files that the readings refer to and that are no inputs: among the files of symbols, at the recorded
     path, in a copy of the recorded machine's file tree and on this machine, next to the inputs, or in the folders of
     symbols. The report lists those that are missing."""
-    search = _Search(sources, folders, sysroots, symbols, limit, report)
     by_name: dict[str, list[Companion]] = {}
     for companion in dict.fromkeys(companion for reading in readings for companion in reading.companions):
         by_name.setdefault(companion.name, []).append(companion)
+    search = _Search(sources, folders, sysroots, symbols, by_name.keys(), limit, report)
     return [source for name, wanted in by_name.items() for source in _of_name(name, wanted, search)]
 
 
 def _of_name(name: str, wanted: Sequence[Companion], search: _Search) -> list[Source]:
     """Returns the files of one name that are no inputs. In containers several processes have a file of that name each:
     which is whose, their content tells later."""
-    given = [source for source in search.sources if source.name == name]
+    given = [source for source in search.sources if search.is_meant(source, wanted[0])]
     for source in given:
         _is_of_run(source, wanted[0], search.report)
     if len(given) >= len(wanted):
@@ -327,12 +340,14 @@ def _is_among(source: Source, known: Sequence[Source]) -> bool:
 
 
 class _Search(NamedTuple):
-    """The places of companions. sources: the inputs; symbols: files that the user gives as such."""
+    """The places of companions. sources: the inputs; symbols: files that the user gives as such; names: of all
+    companions."""
 
     sources: Sequence[Source]
     folders: Sequence[str]
     sysroots: Sequence[str]
     symbols: Sequence[Source]
+    names: Collection[str]
     limit: Limit
     report: Report
 
@@ -358,6 +373,12 @@ class _Search(NamedTuple):
         return answers.ask(
             key, self.report, find, lambda found: packed_source(found) if found is not None else None, unpacked
         )
+
+    def is_meant(self, source: Source, companion: Companion) -> bool:
+        """Returns whether a file that the user gives is called as the companion or, renamed, can have been."""
+        if source.name in self.names:
+            return source.name == companion.name
+        return _module_of(companion).was_called(source, companion.name)
 
     def _note_empty(self, companion: Companion) -> None:
         """Reports the file that is there and has nothing in it."""
@@ -391,27 +412,30 @@ class _Search(NamedTuple):
         return None
 
     def _named(self, companion: Companion, known: Sequence[Source]) -> Source | None:
-        """Returns the first file of its name among those that the user gives as symbols."""
+        """Returns the first that is meant of the files that the user gives as symbols."""
         for source in self.symbols:
-            if source.name == companion.name and self._is_right(source, companion, known):
+            if self.is_meant(source, companion) and self._is_right(source, companion, known):
                 self.report.note("files_read", where=source.path, detail=source.path)
                 return source
         return None
 
     def _is_right(self, source: Source, companion: Companion, others: Sequence[Source]) -> bool:
-        sniff = registry.importer_named(companion.format).module.sniff
         return (
-            sniff(source.data[: registry.HEAD_SIZE])
+            _module_of(companion).sniff(source.data[: registry.HEAD_SIZE])
             and not _is_among(source, others)
             and _is_of_run(source, companion, self.report)
         )
+
+
+def _module_of(companion: Companion) -> registry.CompanionModule:
+    return cast("registry.CompanionModule", registry.importer_named(companion.format).module)
 
 
 def _is_of_run(source: Source, companion: Companion, report: Report) -> bool:
     """Returns whether a file does not begin after the recording that refers to it has ended, which the report tells."""
     if companion.ended is None:
         return True
-    began = cast("registry.CompanionModule", registry.importer_named(companion.format).module).began_at(source)
+    began = _module_of(companion).began_at(source)
     # What is years later is on another clock.
     if began is None or not SLACK_NS < began - companion.ended < YEAR_NS:
         return True

@@ -49,6 +49,9 @@ class CompanionModule(ImporterModule, Protocol):
     def began_at(self, source: Source) -> int | None:
         """Returns the time of the first record, in ns of CLOCK_MONOTONIC; None where there is none on that clock."""
 
+    def was_called(self, source: Source, name: str) -> bool:
+        """Returns whether a file can have had this name when it was recorded, by what is in it."""
+
 
 class Importer(NamedTuple):
     """An input format. imported: imports the package; finds_symbols: whether it asks ImportContext.find_symbols: its

@@ -258,6 +258,29 @@ def test_named_as_symbols(recording: Path, place: str, pack: Callable[[bytes], b
     assert reported(trace) == {}
 
 
+@pytest.mark.parametrize("is_symbols", [False, True], ids=["as an input", "as symbols"])
+@pytest.mark.parametrize(("name", "pack"), [("app.dump", bytes), ("jit-1.dump", bytes), ("a.gz", gzip.compress)])
+def test_named_by_the_user_and_renamed(
+    recording: Path, name: str, pack: Callable[[bytes], bytes], is_symbols: bool
+) -> None:
+    """Its header tells whose it is. The library keeps the recorded name, by which the clocks are aligned."""
+    path = recording.parents[1] / "symbols" / name
+    path.write_bytes(pack(dump()))
+    trace = loaded(recording, symbols=[path]) if is_symbols else loaded(recording, path)
+    assert (stacks(trace)[0], reported(trace)) == ("f", {})
+    assert trace.strings[int(trace.libs["name"][0])] == DUMP
+
+
+@pytest.mark.parametrize("is_symbols", [False, True], ids=["as an input", "as symbols"])
+def test_a_renamed_dump_of_another_process(recording: Path, is_symbols: bool) -> None:
+    path = recording.parents[1] / "symbols" / "app.dump"
+    path.write_bytes(dump(pid=8))
+    trace = loaded(recording, symbols=[path]) if is_symbols else loaded(recording, path)
+    assert reported(trace).get("companion_missing") == 1
+    unused = [issue.detail for issue in trace.report if issue.kind == "symbols_unused"]
+    assert unused == ([f"{path}: a jitdump of no process that was recorded"] if is_symbols else [])
+
+
 def test_two_recordings_share_a_dump(recording: Path) -> None:
     second = recording.parent / "second.data"
     second.write_bytes(recording.read_bytes())

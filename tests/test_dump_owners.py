@@ -128,6 +128,13 @@ def test_the_order_of_time_tells_where_nothing_else_does(folders: tuple[Path, Pa
     assert names(load_checked([path, *(reversed(moved) if is_second_first else moved)])) == NAMED
 
 
+def test_renamed(folders: tuple[Path, Path]) -> None:
+    """The memory of the processes tells whose code it is, here, too."""
+    renamed = [(folder / NAME).rename(folder.parent / f"{folder.name}.dump") for folder in folders]
+    trace = load_checked([recorded(folders[0].parent / "here", GONE), *renamed])
+    assert (names(trace), reported(trace)) == (NAMED, {})
+
+
 def test_one_of_two_is_not_there(folders: tuple[Path, Path]) -> None:
     (folders[0] / NAME).unlink()
     trace = load_checked([recorded(folders[0].parent / "here", folders)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceferry.files.source import Source
-from traceferry.importers.jitdump.layout import FLAGS_ARCH_TIMESTAMP, read_header, structs
+from traceferry.importers.jitdump.layout import FLAGS_ARCH_TIMESTAMP, may_be_called, read_header, structs
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext, MappedFile
 
@@ -50,6 +50,12 @@ def began_at(source: Source) -> int | None:
         return None
     record, at = structs(header.byte_order).record, header.total_size
     return int(record.unpack_from(source.data, at)[2]) if at + record.size <= len(source.data) else None
+
+
+def was_called(source: Source, name: str) -> bool:
+    """Returns whether a file can have had this name when it was recorded: it has the number of its process."""
+    header = read_header(source.data)
+    return header is not None and may_be_called(header, name)
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from traceferry.importers.jitdump.declared import DeclaringFiles
 from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, SourceLocation
 from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
+from traceferry.importers.jitdump.owners import Owner
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.model import Array, Clock, TraceBuilder, distinct
 from traceferry.symbolication.build_id import debug_id_of
@@ -40,12 +41,12 @@ class Code:
     """The code objects of one dump: row rows[i] of the trace's table is loads[i], of which bases[i] is the function.
     mappings: its rows of the table `code_mappings`.
 
-    pid: of the process, which the header may call otherwise; names: what the objects' names mean; addresses: of each
+    owner: the process, which the header may call otherwise; names: what the objects' names mean; addresses: of each
     object, relative to the dump's library; times: onto the trace's clock.
     """
 
     dump: Dump
-    pid: int
+    owner: Owner
     trace: TraceBuilder
     producer: str
     texts: SourceTexts
@@ -57,6 +58,10 @@ class Code:
     symbols: range
     rows: range
     mappings: range = range(0)
+
+    @property
+    def pid(self) -> int:
+        return self.owner.pid
 
     @property
     def loaded_by(self) -> Array:
@@ -143,12 +148,13 @@ class Code:
 
 
 def add_code(
-    dump: Dump, pid: int, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None,
+    dump: Dump, owner: Owner, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None,
     span: tuple[int, int] | None = None,
 ) -> Code:  # fmt: skip
-    """Adds rows for every load: its function, symbol, tier, code object and mappings. pid: of the dump's process; span:
-    when samples were recorded, on the clock of dumps; what was loaded before or after is put at its beginning or
+    """Adds rows for every load: its function, symbol, tier, code object and mappings. owner: the dump's process;
+    span: when samples were recorded, on the clock of dumps; what was loaded before or after is put at its beginning or
     end."""
+    pid = owner.pid
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
     parsed = demangled({name: producer.parse(name) for name in dict.fromkeys(names)}, dump.name, trace.report)
@@ -164,7 +170,7 @@ def add_code(
     for load in dump.loads:
         addresses.append(end)
         end += load.size
-    lib = _lib(dump, trace)
+    lib = _lib(dump, owner.name, trace)
     first_symbol = trace.symbols.extend(
         lib=[lib] * len(names),
         name=[trace.strings.intern(name) for name in names],
@@ -183,7 +189,7 @@ def add_code(
         bytes_at=[load.code_at for load in dump.loads],
     )
     rows = range(first, first + len(names))
-    code = Code(dump, pid, trace, producer.name, texts, lib, times, parsed_names, bases, addresses, symbols, rows)
+    code = Code(dump, owner, trace, producer.name, texts, lib, times, parsed_names, bases, addresses, symbols, rows)
     trace.code_readers.append(code)
     first_mapping = len(trace.code_mappings)
     _add_mappings(code, trace)
@@ -303,12 +309,12 @@ def add_function(trace: TraceBuilder, texts: SourceTexts, function: Function, nt
 # ---------------------------------------------------------------- libraries and mappings
 
 
-def _lib(dump: Dump, trace: TraceBuilder) -> int:
+def _lib(dump: Dump, name: str, trace: TraceBuilder) -> int:
     """Returns the library by samply's conventions, so that its server finds the code of our profiles: an id made of pid
-    and time stamp."""
+    and time stamp. name: as recorded."""
     intern = trace.strings.intern
     return trace.libs.intern(
-        name=intern(dump.name),
+        name=intern(name),
         debug_id=intern(debug_id(dump.header)),
         code_id=intern((_identity(dump.header) + dump.header.elf_mach.to_bytes(4, "little")).hex()),
         arch=intern(ARCHITECTURES.get(dump.header.elf_mach, "")),

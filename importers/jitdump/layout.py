@@ -6,6 +6,7 @@ DEBUG_INFO2, JIT_TIER and EMBEDDED_SOURCE_FILE; FORMATS.md for what that text le
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
@@ -94,6 +95,11 @@ def read_header(data: memoryview) -> Header | None:
         if magic == MAGIC and version in VERSIONS and total_size >= HEADER_SIZE:
             return Header(byte_order, version, total_size, elf_mach, pad1, pid, timestamp, flags)
     return None
+
+
+def may_be_called(header: Header, name: str) -> bool:
+    """Whether the process that wrote the dump can have called it so: jit-PID.dump, Bun's jit-TID-PID.dump."""
+    return str(header.pid) in re.findall("[0-9]+", name)
 
 
 # TIER.color_index: samply's list of colours. The Firefox Profiler knows no light green.

@@ -27,10 +27,10 @@ def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext)
             dump.loads.append(dump.unfinished)
             trace.report.note("code_unfinished", where=dump.name, offset=dump.unfinished.at)
         texts = SourceTexts(dump, trace, context.embed_sources, context.source_roots)
-        code = add_code(dump, owner.pid, trace, texts, context.counter, span)
+        code = add_code(dump, owner, trace, texts, context.counter, span)
         trace.inputs.append(
             Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
         )
-        add_views(code, owner, trace, processes)
+        add_views(code, trace, processes)
     if trace.clock is None:
         trace.join_clock(Clock("monotonic"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from traceferry.common.report import Report
 from traceferry.importers.jitdump.decode import Dump
+from traceferry.importers.jitdump.layout import may_be_called
 from traceferry.model import containing_interval
 from traceferry.reading import MappedFile
 
@@ -24,38 +25,42 @@ Match = tuple[tuple[bool, float, int, bool, int, int], int, int]
 
 class Owner(NamedTuple):
     """The process of a dump. pid: as the recorder calls it; program: which of those that it ran, as `MappedFile` has
-    it."""
+    it; name: of the dump, as it was recorded."""
 
     pid: int
     program: int
+    name: str
 
 
 def owners(dumps: Sequence[Dump], mapped: Sequence[MappedFile], report: Report) -> list[Owner]:
     """Returns whose each dump is; what no process mapped is of the one that its header names."""
-    found = [owner_of(dump.header.pid, mapped) for dump in dumps]
+    found = [Owner(dump.header.pid, program_of(dump.header.pid, mapped), dump.name) for dump in dumps]
     free_dumps, free_files = set(range(len(dumps))), set(range(len(mapped)))
     for _, dump, file in sorted(_matches(dumps, mapped), key=lambda match: match[0], reverse=True):
         if dump in free_dumps and file in free_files:
-            found[dump] = Owner(mapped[file].pid, mapped[file].program)
+            owner = mapped[file]
+            found[dump] = Owner(owner.pid, owner.program, PurePosixPath(owner.path).name)
             free_dumps.remove(dump)
             free_files.remove(file)
     _note_overwritten(mapped, free_files, report)
     return found
 
 
-def owner_of(pid: int, mapped: Sequence[MappedFile]) -> Owner:
-    """Returns a process of which nothing tells when it wrote: it ran what mapped the first dump."""
-    return Owner(pid, next((file.program for file in mapped if file.pid == pid), 0))
+def program_of(pid: int, mapped: Sequence[MappedFile]) -> int:
+    """Returns the program of a process of which nothing tells when it wrote: the one that mapped the first dump."""
+    return next((file.program for file in mapped if file.pid == pid), 0)
 
 
 def _matches(dumps: Sequence[Dump], mapped: Sequence[MappedFile]) -> Iterator[Match]:
-    """Yields each dump with each mapping of its name."""
+    """Yields each dump with each mapping of its name; one that is called as none of them, of those that its process
+    can have given it."""
     of_name: dict[str, list[int]] = {}
     for nth, file in enumerate(mapped):
         of_name.setdefault(PurePosixPath(file.path).name, []).append(nth)
     for nth, dump in enumerate(dumps):
         first_ts = dump.loads[0].ts if dump.loads else 0
-        for other in of_name.get(dump.name, ()):
+        names = [dump.name] if dump.name in of_name else [one for one in of_name if may_be_called(dump.header, one)]
+        for other in (other for name in names for other in of_name[name]):
             file = mapped[other]
             n_folders = _n_common_folders(dump.source.place, file.path)
             by_content = file.pid == dump.header.pid, _share_in_memory(dump, file), n_folders

@@ -11,7 +11,7 @@ from traceferry.common.shown_text import encodable
 from traceferry.importers.jitdump.code import Code
 from traceferry.importers.jitdump.inlines import InlineTable
 from traceferry.importers.jitdump.layout import MAX_TID
-from traceferry.importers.jitdump.owners import Owner, owner_of
+from traceferry.importers.jitdump.owners import program_of
 from traceferry.model import (
     COUNTER_VALUES,
     Array,
@@ -62,7 +62,8 @@ class Processes:
         self._mapped = mapped
         # Of what else is known, which is not by program; of several with one number the first.
         self._others = {process.pid: process for process in reversed(trace.processes)}
-        self._by_owner: dict[Owner, Process] = {}
+        # By number and program.
+        self._by_program: dict[tuple[int, int], Process] = {}
         # By the identity of the process.
         self._threads: dict[int, dict[int, Thread]] = {}
         self._markers: dict[tuple[int, int], _LoadMarkers] = {}
@@ -77,19 +78,19 @@ class Processes:
         n_tiers = np.bincount(pairs >> 32, minlength=n)
         return np.where(n_tiers > 1, np.arange(1, n + 1), 0)
 
-    def of(self, owner: Owner, name: str, start: int, end: int) -> Process:
+    def of(self, pid: int, program: int, name: str, start: int, end: int) -> Process:
         """Returns the process, which lasts at least from start to end."""
-        process = self._by_owner.get(owner) or self._others.pop(owner.pid, None)
+        process = self._by_program.get((pid, program)) or self._others.pop(pid, None)
         if process is None:
-            process = Process(owner.pid, name, start, end)
+            process = Process(pid, name, start, end)
             self._trace.processes.append(process)
-        self._by_owner[owner] = process
+        self._by_program[pid, program] = process
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         return process
 
     def of_number(self, pid: int, name: str, start: int, end: int) -> Process:
         """Returns the process that has loaded code into the dump of another."""
-        return self.of(owner_of(pid, self._mapped), name, start, end)
+        return self.of(pid, program_of(pid, self._mapped), name, start, end)
 
     def add_thread(self, process: Process, thread: Thread, markers: _LoadMarkers) -> None:
         """Adds a thread; of several dumps with one thread, and of what else is known of it, it gets all markers."""
@@ -126,7 +127,7 @@ class Processes:
         return found
 
 
-def add_views(code: Code, owner: Owner, trace: TraceBuilder, processes: Processes) -> None:
+def add_views(code: Code, trace: TraceBuilder, processes: Processes) -> None:
     """Adds the process with its compiling threads, its counters, and a pseudo-thread of code sizes. A process can have
     several dumps: one of each compiler in it."""
     dump = code.dump
@@ -139,7 +140,7 @@ def add_views(code: Code, owner: Owner, trace: TraceBuilder, processes: Processe
     times = np.concatenate((ts, moved)) if len(rows) else np.array([trace.start_ts])
     start, end = int(times.min()), int(times.max())
     name = code.producer if code.producer != "unknown" else dump.name
-    process = processes.of(owner, name, start, end)
+    process = processes.of(code.owner.pid, code.owner.program, name, start, end)
     tids = trace.code["tid"][rows]
     by_time = np.argsort(ts, kind="stable")
     for key, mine in rows_by_key(code.loaded_by[by_time] << 32 | tids[by_time]).items():
@@ -150,7 +151,7 @@ def add_views(code: Code, owner: Owner, trace: TraceBuilder, processes: Processe
         thread_name = name if is_main else f"JIT compiler {tid}"
         markers = _LoadMarkers(code, processes, mine)
         thread = Thread(tid, thread_name, is_main, first, last, markers, len(mine))
-        of_thread = process if loader == owner.pid else processes.of_number(loader, name, first, last)
+        of_thread = process if loader == code.pid else processes.of_number(loader, name, first, last)
         processes.add_thread(of_thread, thread, markers)
     process.counters += _counters(trace, mappings)
     if len(loads):
