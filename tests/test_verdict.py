@@ -170,12 +170,14 @@ def trace_of(
     end_ts: int = 2_000_000,
     event: str = "cpu-clock",
     of: str = "perf.data",
+    pids: Mapping[str, int] | None = None,
     **attributes: str,
 ) -> tuple[Trace, SampleTotals]:
     """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
     samples they have, behind "PROGRAM: " or "PROGRAM#PID: " where there are several; notes: of the report; of: a
-    format."""
+    format; pids: of processes by their names."""
     trace = TraceBuilder()
+    trace.processes += [Process(pid, name, 0, end_ts) for name, pid in (pids or {}).items()]
     trace.inputs.append(Input("x.data", of, "file", "perf 6.1"))
     trace.events.append(Event(event, "ns", 1_000, kind=kind))
     trace.attributes |= {"command": command, "call_graph": call_graph, "hostname": HERE, **attributes}
@@ -802,6 +804,50 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  [code in //anon] (95 %): Node.js wrote the names into /tmp/jit-9.dump, which was not found: it is below "
          "the "
          "root of the container or chroot; copy it beside the recording"],
+    ),
+    "such a dump of a process with its own number": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5}, "pids": {"node": 9},
+         "command": "perf record -g node --perf-prof a.js",
+         "notes": {"code_unrecorded": {"count": 95}, "companion_missing": {"where": "/gone/jit-9.dump"}}},
+        ["names are missing for 95 % of the samples",
+         "  [code in //anon] (95 %): Node.js wrote the names into /gone/jit-9.dump, which was not found: copy it "
+         "beside the recording, or give it as another input"],
+    ),
+    "such a dump of a process to which perf was attached": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5}, "pids": {"node": 9},
+         "command": "perf record -g -p 9",
+         "notes": {"code_unrecorded": {"count": 95}, "companion_missing": {"where": "/gone/jit-9.dump"}}},
+        ["names are missing for 95 % of the samples",
+         "  [code in //anon] (95 %): Node.js wrote the names into /gone/jit-9.dump, which was not found: copy it "
+         "beside the recording, or give it as another input"],
+    ),
+    "such a dump of one of two programs": (
+        {"stacks": {f"node: [code~in~//anon] v8::Run@node {MAIN}": 50,
+                    f"java: [code~in~//anon] JavaCalls::call@libjvm.so {MAIN}": 50},
+         "pids": {"node": 9, "java": 10}, "command": "perf record -g -a sleep 1",
+         "notes": {"code_unrecorded": {"count": 95}, "companion_missing": {"where": "/gone/jit-9.dump"}}},
+        ["names are missing for 100 % of the samples",
+         "  [code in //anon] of java (50 %): while the JVM runs, jcmd PID Compiler.perfmap (JDK 17 or newer) lists its "
+         "functions, also for this recording",
+         "  [code in //anon] of node (50 %): Node.js wrote the names into /gone/jit-9.dump, which was not found: copy "
+         "it beside the recording, or give it as another input"],
+    ),
+    "an empty dump": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5}, "pids": {"node": 9},
+         "command": "perf record -g node --perf-prof a.js",
+         "notes": {"code_unrecorded": {"count": 95}, "companion_empty": {"where": "/tmp/jit-9.dump"}}},
+        ["names are missing for 95 % of the samples",
+         "  [code in //anon] (95 %): Node.js wrote no names into /tmp/jit-9.dump, which is empty: its process ended "
+         "before it wrote what it had; let it end by itself, not by a signal"],
+    ),
+    "a dump of another run, of a program to which perf was attached": (
+        {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5}, "pids": {"node": 9},
+         "command": "perf record -g -p 9",
+         "notes": {"code_unrecorded": {"count": 95},
+                   "companion_of_other_run": {"where": "/tmp/jit-9.dump", "detail": "it begins later"}}},
+        ["names are missing for 95 % of the samples",
+         "  [code in //anon] (95 %): it begins later; record again, and put both into a pack before that: traceferry "
+         "pack x.data"],
     ),
     "code that a library inside of Python compiled": (
         {"stacks": {f"[code~in~//anon] WrapperCall@libcppyy_backend.so _PyEval@libpython3.11.so {MAIN}": 20,

@@ -49,6 +49,8 @@ LIBRARY_FROM = 0.02
 _OF_PACKAGE = re.compile(r".*/(?:site|dist)-packages/.*")
 PACK = "traceferry pack "
 _NOT_FOUND = "which was not found"
+# Kinds of issues of jitdumps that processes mapped, and that are not read.
+_LOST_DUMPS = ("companion_missing", "companion_empty", "companion_of_other_run")
 VDSO = "[vdso]"
 
 
@@ -163,20 +165,42 @@ def _advice_for_made(case: Case, what: str) -> list[Advice]:
     named = naming_of(case, made)
     if named is not None:
         return [Advice("names_missing", f"{what}: {named.text}", named.command)]
-    if made is not None and not case.facts.languages and case.command is not None and is_told(case.command, made[0]):
-        return [Advice("names_missing", f"{what}: {made[0].title} {_why_not_read(case)}")]
+    if made is not None and not case.facts.languages and case.command is not None:
+        lost = _lost_dumps(case)
+        if lost or is_told(case.command, made[0]):
+            return [Advice("names_missing", f"{what}: {made[0].title} {_why_not_read(case, lost)}")]
     return [Advice("names_missing", f"{what}: {_advice_of_report(case)}")]
 
 
-def _why_not_read(case: Case) -> str:
-    """Returns why the names that a runtime was asked for are missing."""
-    lost = sorted(path for path in case.trace.report.places("companion_missing") if path.endswith(".dump"))
-    if lost:
+def _lost_dumps(case: Case) -> list[str]:
+    """Returns the jitdumps that the case's processes mapped, and that are not read: those with their numbers, or with
+    numbers within a container, which no process has here."""
+    mine = {str(one.pid) for one in case.trace.processes if case.program in ("", one.name)}
+    others = {str(one.pid) for one in case.trace.processes} - mine
+    lost = sorted(path for path in case.trace.report.places(*_LOST_DUMPS) if path.endswith(".dump"))
+    return [path for path in lost if _numbers_in(path) & mine or not _numbers_in(path) & others]
+
+
+def _numbers_in(path: str) -> set[str]:
+    return set(re.findall("[0-9]+", PurePath(path).name))
+
+
+def _why_not_read(case: Case, lost: Sequence[str]) -> str:
+    """Returns why the names that a runtime was asked for are missing. lost: jitdumps that are not read."""
+    if not lost:
+        return NO_LIST
+    path = lost[0]
+    if path in case.trace.report.places("companion_empty"):
         return (
-            f"wrote the names into {lost[0]}, {_NOT_FOUND}: it is below the root of the container or chroot; copy it "
-            "beside the recording"
+            f"wrote no names into {path}, which is empty: its process ended before it wrote what it had; let it end by "
+            "itself, not by a signal"
         )
-    return NO_LIST
+    if _numbers_in(path) & {str(one.pid) for one in case.trace.processes}:
+        return f"wrote the names into {path}, {_NOT_FOUND}: copy it beside the recording, or give it as another input"
+    return (
+        f"wrote the names into {path}, {_NOT_FOUND}: it is below the root of the container or chroot; copy it beside "
+        "the recording"
+    )
 
 
 def _advice_of_report(case: Case) -> str:
@@ -344,7 +368,7 @@ def naming_of(case: Case, found: tuple[Runtime, str] | None = None) -> Advice | 
     """Returns what names the functions of a runtime, by default of the one that was sampled most; None where they have
     names. found: the runtime, and its file's name."""
     found = found if found is not None else runtime_and_file(case)
-    if found is None or case.command is None or case.facts.languages or _is_compiled(case):
+    if found is None or case.command is None or case.facts.languages or _is_compiled(case) or _lost_dumps(case):
         return None
     runtime, file = found
     loaded = [case.trace.strings[row] for row in case.trace.libs["name"].tolist()]
