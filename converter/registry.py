@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.errors import FormatError, OtherContentError, UsageError
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 from traceferry.files.json_text import is_json, is_page, members_seen
@@ -407,22 +407,24 @@ def exporter_for(path: str) -> Exporter:
     raise UsageError(f"{path}: no output format has this suffix; known: {suffixes}, each also with .gz (or use --to)")
 
 
+def sniffed(head: memoryview) -> Importer | None:
+    """Returns the format of a file that begins with these bytes, decompressed; None is unknown."""
+    return next((importer for importer in IMPORTERS if importer.module.sniff(head)), None)
+
+
 def detect(source: Source) -> Importer:
     """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]
     # The members of an object may stand in any order, and a page holds anything: these are told apart by all of them.
     head = source.data if is_json(head) or is_page(head) else head
-    for importer in IMPORTERS:
-        if importer.module.sniff(head):
-            return importer
     # The first line of text may be longer.
     text = source.data[:TEXT_HEAD_SIZE]
-    found = next((one for one in IMPORTERS if len(text) > len(head) and one.module.sniff(text)), None)
+    found = sniffed(head) or (sniffed(text) if len(text) > len(head) else None)
     if found is not None:
         return found
     known = known_file(source.data, source.path)
     if known:
-        raise FormatError(f"{known} (see: traceferry formats)", 0, path=source.path)
+        raise OtherContentError(f"{known} (see: traceferry formats)", 0, path=source.path)
     if is_json(head):
         seen = ", ".join(shown(name) for name in list(members_seen(head)[0])[:MAX_MEMBERS])
         hint = f": JSON text with the members {seen}" if seen else ": JSON text that is no profile"

@@ -22,6 +22,7 @@ from support import for_each, load_checked
 
 import traceferry
 from traceferry.apps import cli, entry
+from traceferry.apps.cli.options import recordings_in
 
 WHOLE = fdr("A B 1000000 b a", "A 500 a")
 LOSSY = fdr("A B b c a")
@@ -34,13 +35,16 @@ class Done(NamedTuple):
     err: str
 
 
+PROGRAM = elf_with_instr_map([("main", 0x2000, [0, 1]), ("_Z4workv", 0x3000, [0, 1])])
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with app.xray in it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "app.xray").write_bytes(WHOLE.bytes())
     (tmp_path / "lossy.xray").write_bytes(LOSSY.bytes())
-    (tmp_path / "app").write_bytes(elf_with_instr_map([("main", 0x2000, [0, 1]), ("_Z4workv", 0x3000, [0, 1])]))
+    (tmp_path / "app").write_bytes(PROGRAM)
     return tmp_path
 
 
@@ -765,6 +769,30 @@ def test_folders_without_a_recording(case: tuple[tuple[str, str], str, str], run
     (folder / name).write_text(text)
     done = run("info", path)
     assert (done.status, said in done.err) == (2, True)
+
+
+STRACE = b"1762000000.000001 getpid() = 7 <0.000002>\n" * 3
+SAMPLED = PerfData().event("cpu-clock", freq=997).comm(7, 7, "app").sample(7, 7, ip=0x4010).bytes()
+OF_RECORDERS = {
+    "of XRay, beside its program": ({"app": PROGRAM, "xray-log.app.A1b2C3": WHOLE.bytes()}, ["xray-log.app.A1b2C3"]),
+    "compressed": ({"xray-log.app.A1b2C3.gz": gzip.compress(WHOLE.bytes())}, ["xray-log.app.A1b2C3.gz"]),
+    "beside what convert wrote": ({"xray-log.app.A1b2C3": WHOLE.bytes(), "o.json": b"{}"}, ["xray-log.app.A1b2C3"]),
+    "of perf record --timestamp-filename": ({"perf.data.2026112812004512": SAMPLED}, ["perf.data.2026112812004512"]),
+    "perf's last but one": ({"perf.data": SAMPLED, "perf.data.old": SAMPLED}, ["perf.data"]),
+    "jitted code beside samples": ({"jit-7.dump": b"", "perf.data.old": SAMPLED}, ["perf.data.old"]),
+    "of strace -ff": ({"trace.7": STRACE, "trace.8": STRACE}, ["trace.7", "trace.8"]),
+    "text": ({"numbers": b"main;work 7\n"}, []),
+}  # fmt: skip
+
+
+@for_each("case", OF_RECORDERS)
+def test_recordings_in_a_folder_without_suffixes(case: tuple[dict[str, bytes], list[str]], tmp_path: Path) -> None:
+    files, recordings = case
+    folder = tmp_path / "-".join(files)
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    assert recordings_in(str(folder)) == [str(folder / name) for name in recordings]
 
 
 def test_an_interrupt_while_modules_are_imported(

@@ -122,6 +122,27 @@ def test_patterns(pattern: str, tree: Path) -> None:
     assert found(tree, pattern) == PATTERNS[pattern]
 
 
+def test_what_a_folder_holds_besides_recordings_is_told(tree: Path) -> None:
+    """The program that recordings are named after; what convert may have written; not a profile of another tool."""
+    folder = tree / "mixed"
+    folder.mkdir()
+    files = {
+        "app": b"\x7fELF\2\1",
+        "xray-log.app.A1b2C3": b"x",
+        "a.speedscope.json": b"{}",
+        "a.pb.gz": b"",
+        "b.pb.gz": b"",
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    assert found(tree, "mixed") == [("mixed/a.speedscope.json",), ("mixed/xray-log.app.A1b2C3",)]
+    assert find([str(folder)]).notes == (
+        f"{folder}/app: a program or library, which names the functions of a recording",
+        f"left out: a.pb.gz may be what convert wrote: name such files by their suffix, '{folder}/*.pb.gz', "
+        "and 1 more like it",
+    )
+
+
 def test_a_recording_that_two_patterns_match_is_one(tree: Path) -> None:
     assert found(tree, "web/c1/*", "web/*/a.xray") == [("web/c1/a.xray",), ("web/c1/b.xray",), ("web/c2/a.xray",)]
 
@@ -935,6 +956,7 @@ def test_what_lies_beside_a_remote_recording_is_found(tmp_path: Path) -> None:
 FAILING: dict[str, tuple[bytes | None, str, str]] = {
     "damaged.mlpd": (b"", "damaged", "the file is empty"),
     "unknown.xray": (b"no recording", "damaged", "unrecognised input format"),
+    "app": (b"\x7fELF\2\1" + bytes(10) + b"\3\0", "refused", "this is a program or library (ELF)"),
     "gone.xray": (None, "missing", "no such file"),
 }
 

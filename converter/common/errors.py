@@ -86,3 +86,7 @@ class FormatError(TraceferryError):
         return [
             f"{self.excerpt_at + i:#010x}  {self.excerpt[i : i + 16].hex(' ')}" for i in range(0, len(self.excerpt), 16)
         ]
+
+
+class OtherContentError(FormatError):
+    """The bytes are known to be something else than a recording: nothing says that they are damaged."""

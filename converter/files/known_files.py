@@ -92,8 +92,13 @@ def known_file(data: memoryview, name: str) -> str:
     return f"this is {inside}" + (f": {advice}" if advice else "")
 
 
+def is_program(head: bytes | memoryview) -> bool:
+    """Whether a file begins as programs and libraries do."""
+    return bytes(head[:4]) == b"\x7fELF"
+
+
 def _found(head: bytes, name: str) -> tuple[str, str]:
-    if head[:4] == b"\x7fELF" and len(head) >= 18:
+    if is_program(head) and len(head) >= 18:
         (kind,) = struct.unpack_from(">H" if head[5] == 2 else "<H", head, 16)
         what = f"{_ELF_KINDS.get(kind, 'a file')} (ELF)"
         return what, "a debugger reads it; it is one moment, and no recording" if kind == 4 else _AS_SYMBOLS

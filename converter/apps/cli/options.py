@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from traceferry import registry
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.errors import UsageError
-from traceferry.files.decompress import without_compression
+from traceferry.files.decompress import decompress, is_compressed, without_compression
 from traceferry.files.source import is_recording_folder
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ SAMPLES = next(importer for importer in registry.IMPORTERS if importer.finds_sym
 RECORDING = SAMPLES.example
 PROGRAM = next(importer.example for importer in registry.IMPORTERS if "--symbols" in importer.example)
 NAMES_OF_ANYTHING = (".txt",)
-# Of a folder without a recording, so many files are looked at, so far.
-FILES_LOOKED_AT, HEAD = 16, 1 << 16
+# Of a folder whose names tell of no recording, so many files are looked at, so far; to say what they are, fewer.
+FILES_SNIFFED, FILES_LOOKED_AT, HEAD = 1000, 16, 1 << 16
 OF_INSTRUMENTS = ".trace"
 SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 COUNT_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -183,30 +183,53 @@ def recording_in(folder: str) -> str:
     from traceferry.files.known_files import known_file
 
     for path in sorted(Path(folder).iterdir())[:FILES_LOOKED_AT]:
-        what = known_file(memoryview(_head_of(path)), path.name) if path.is_file() else ""
+        what = known_file(_head_of(str(path)), path.name) if path.is_file() else ""
         if what:
             raise UsageError(f"{folder}: a folder without a recording in it; of {path.name}, {what}")
     suffixes = ", ".join(dict.fromkeys(suffix for importer in registry.IMPORTERS for suffix in importer.suffixes))
     raise UsageError(f"{folder}: a folder without a recording in it (none of {suffixes})")
 
 
-def _head_of(path: Path) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(HEAD)
+def _head_of(path: str) -> memoryview:
+    """Returns the first bytes of a file, decompressed; of one that cannot be read, none."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return memoryview(b"")
+    if not is_compressed(head):
+        return memoryview(head)
+    decompress(head, inside := bytearray(), HEAD)
+    return memoryview(inside)
 
 
 def recordings_in(folder: str) -> list[str]:
-    """Returns the files of a folder whose names are those of recordings, sorted: of samples before the jitted code that
-    they need, and before what is also an output, which may be this one's own, or a name of anything."""
+    """Returns the recordings of a folder, sorted: of samples before the jitted code that they need, and before what is
+    also an output, which may be this one's own, or a name of anything. Suffixes tell them, and where names have none,
+    as recorders give them, the first bytes."""
     names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
     plain = {name: without_compression(name) for name in names}
-    outputs = {suffix for exporter in registry.EXPORTERS for suffix in exporter.suffixes}
-    suffixes = [suffix for importer in registry.IMPORTERS for suffix in importer.suffixes]
-    recorded = [suffix for suffix in suffixes if suffix not in outputs and suffix not in NAMES_OF_ANYTHING]
-    of_each = (
-        [name for name in names if plain[name].endswith(tuple(s))] for s in (SAMPLES.suffixes, recorded, suffixes)
-    )
-    return [os.path.join(folder, name) for name in next(filter(None, of_each), [])]
+    outputs = tuple(suffix for exporter in registry.EXPORTERS for suffix in exporter.suffixes)
+    suffixes = tuple(suffix for importer in registry.IMPORTERS for suffix in importer.suffixes)
+    recorded = tuple(suffix for suffix in suffixes if suffix not in outputs and suffix not in NAMES_OF_ANYTHING)
+
+    def with_suffix(wanted: tuple[str, ...]) -> list[str]:
+        return [name for name in names if plain[name].endswith(wanted)]
+
+    found = with_suffix(SAMPLES.suffixes)
+    if not found:
+        others = [name for name in names if not plain[name].endswith(suffixes + outputs)][:FILES_SNIFFED]
+        formats = {name: _format_of(os.path.join(folder, name)) for name in others}
+        of_samples = [name for name in others if formats[name] is SAMPLES]
+        of_others = [name for name in others if formats[name]]
+        found = of_samples or with_suffix(recorded) or of_others or with_suffix(suffixes)
+    return [os.path.join(folder, name) for name in found]
+
+
+def _format_of(path: str) -> registry.Importer | None:
+    """Returns the format of a file by its first bytes; any text may look like those that are called by any name."""
+    found = registry.sniffed(_head_of(path))
+    return found if found is None or not set(found.suffixes) & set(NAMES_OF_ANYTHING) else None
 
 
 def _is_folder_of_sources(path: str) -> bool:

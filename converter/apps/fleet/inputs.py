@@ -16,8 +16,9 @@ from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.storage import Info
 from traceferry.apps.fleet.tables import COLUMNS
 from traceferry.common.errors import UsageError
-from traceferry.files.decompress import COMPRESSED_SUFFIXES
-from traceferry.registry import EXPORTERS
+from traceferry.files.decompress import COMPRESSED_SUFFIXES, without_compression
+from traceferry.files.known_files import is_program
+from traceferry.registry import EXPORTERS, IMPORTERS
 
 LABEL = re.compile(r"\{(\w+)\}")
 # One part of a pattern: a label, or what stands for any text.
@@ -36,6 +37,8 @@ RECORDING_COLUMN = "recording"
 # What is written beside recordings, and is none: tables of a data set, and what `convert` makes.
 TABLE_FILE = re.compile(rf"(?:.*/)?(?:{'|'.join(COLUMNS)})/part-\d+\.parquet")
 LONGEST_NAME = 200
+# What is no program, by its name.
+RECORDED = tuple(suffix for importer in IMPORTERS for suffix in importer.suffixes)
 CONVERTED = tuple(suffix + more for exporter in EXPORTERS for suffix in exporter.suffixes for more in ("", ".gz"))
 
 
@@ -114,6 +117,11 @@ def find(patterns: Sequence[str], manifest: str | None = None) -> Found:
             found[recording.key, recording.labels] = kept
             notes.append(f"{left.urls[0]}: the same file as {kept.urls[0]}, which is taken once")
     notes += [f"{url}: may not be listed; files beside its recordings are not seen" for url in listings.refused]
+    notes += [f"{path}: a program or library, which names the functions of a recording" for path in listings.programs]
+    if listings.converted:
+        n_more = len(listings.converted) - 1
+        more = f", and {n_more:,} more like it" if n_more else ""
+        notes.append(f"left out: {_by_suffix(min(listings.converted))}{more}")
     recordings = sorted(found.values(), key=lambda each: (each.labels, each.urls))
     return Found(of_all, tuple(recordings), tuple(sorted(notes)))
 
@@ -152,12 +160,23 @@ def _left_out(folder: str) -> str:
     """Returns how the files of a folder are named that are not taken because this program writes such, "" without
     any."""
     names = sorted(os.listdir(folder)) if storage.is_local(folder) and os.path.isdir(folder) else []
-    for name in names:
-        suffix = max((suffix for suffix in CONVERTED if name.endswith(suffix)), key=len, default="")
-        if suffix:
-            pattern = shlex.quote(f"{folder.rstrip('/')}/*{suffix}")
-            return f"; {name} may be what convert wrote: name such files by their suffix, {pattern}"
-    return ""
+    first = next((name for name in names if _converted_suffix(name)), None)
+    return f"; {_by_suffix(os.path.join(folder, first))}" if first else ""
+
+
+def _by_suffix(path: str) -> str:
+    """Returns what to do with a file that this program may have written."""
+    folder, _, name = path.rpartition("/")
+    pattern = shlex.quote(f"{folder}/*{_converted_suffix(name)}")
+    return f"{name} may be what convert wrote: name such files by their suffix, {pattern}"
+
+
+def _converted_suffix(name: str) -> str:
+    """Returns the suffix with which this program writes such a file; "" of others, also of recordings whose suffix ends
+    with one of those."""
+    suffix = max((suffix for suffix in CONVERTED if name.endswith(suffix)), key=len, default="")
+    is_recorded = any(len(one) > len(suffix) for one in RECORDED if without_compression(name).endswith(one))
+    return "" if is_recorded else suffix
 
 
 def _is_there(pattern: str) -> bool:
@@ -192,11 +211,30 @@ def _matches(pattern: str, listings: _Listings) -> Iterator[Match]:
         is_part = name == FOLDER_MAIN or FOLDER_PART.fullmatch(name)
         match = regex.fullmatch(each) or (regex.fullmatch(holder) if is_part else None)
         below = each.removeprefix(fixed).lstrip("/")
-        if match is not None and (with_hidden or not _is_hidden(below)) and _is_meant(each, asked):
+        if match is None or (_is_hidden(below) and not with_hidden):
+            continue
+        if _is_meant(each, asked):
             found[each] = match
+        elif not TABLE_FILE.fullmatch(each):
+            listings.converted.add(each)
+    if magic is None and storage.is_of_this_machine(fs):
+        # As they lie beside recordings that are named after them.
+        programs = {each for each in found if _is_program(each)}
+        listings.programs |= programs
+        found = {each: match for each, match in found.items() if each not in programs}
     for paths in _grouped(found):
         below = paths[0].removeprefix(fixed).lstrip("/")
         yield Match(_urls(pattern, fs, paths), found[paths[0]].groupdict(), [files[each] for each in paths], below)
+
+
+def _is_program(path: str) -> bool:
+    if path.endswith(RECORDED):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return is_program(file.read(4))
+    except OSError:
+        return False
 
 
 def _info_of_input(given: str) -> Info:
@@ -214,7 +252,7 @@ def _is_meant(path: str, pattern: str) -> bool:
     """Whether a file may be a recording: what this program wrote is not, unless its suffix is asked for."""
     if TABLE_FILE.fullmatch(path):
         return pattern.endswith(".parquet")
-    return not path.endswith(CONVERTED) or pattern.endswith(tuple(s for s in CONVERTED if path.endswith(s)))
+    return not _converted_suffix(path) or pattern.endswith(tuple(s for s in CONVERTED if path.endswith(s)))
 
 
 def _is_hidden(below: str) -> bool:
@@ -354,10 +392,13 @@ def _as_name(value: Any) -> Any:
 
 class _Listings:
     """Information on files; a folder is listed once, which is one question instead of one for each file. refused: those
-    of which the store gives no list."""
+    of which the store gives no list; programs, converted: files that are left out as
+    such, and as what this program may have written."""
 
     def __init__(self) -> None:
         self.refused: set[str] = set()
+        self.programs: set[str] = set()
+        self.converted: set[str] = set()
         self._folders: dict[tuple[Any, str], dict[str, Info]] = {}
         self._beside: dict[str, str] = {}
 

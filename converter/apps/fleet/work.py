@@ -31,7 +31,7 @@ from traceferry.apps.fleet.forest import forest_of
 from traceferry.apps.fleet.inputs import LABEL, Recording
 from traceferry.apps.fleet.symbols import SymbolStore
 from traceferry.apps.fleet.tables import COLUMNS, COUNT, RECORDINGS, TEXT
-from traceferry.common.errors import ExhaustedError, FormatError, UsageError, within_limits
+from traceferry.common.errors import ExhaustedError, FormatError, OtherContentError, UsageError, within_limits
 from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, limit_of
@@ -158,6 +158,8 @@ def result_of(work: Work, recording: Recording, labels: Sequence[str]) -> Result
     try:
         with within_limits():
             return work.of(recording, labels)
+    except OtherContentError as error:
+        return _without(recording, REFUSED, error)
     except FormatError as error:
         return _without(recording, DAMAGED, error)
     except ExhaustedError as error:
