@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from traceferry.analysis.info.costs import cost_words, costs_title
-from traceferry.analysis.info.text import CALLERS_SHOWN, WRAPPER
+from traceferry.analysis.info.text import CALLERS_SHOWN
 from traceferry.analysis.info.threads import counted, percent, programs_of
+from traceferry.analysis.totals.sites import without_wrappers
 from traceferry.common.markdown import code, table
 from traceferry.common.shown_text import shown, typed
 from traceferry.common.units import format_duration, format_size
@@ -135,7 +136,7 @@ def _allocations(allocations: Json, shorts: Mapping[str, str]) -> Iterator[tuple
 
 def _calls(stack: list[str], shorts: Mapping[str, str]) -> str:
     """Returns the innermost functions of a stack, without what a runtime puts between methods."""
-    methods = [name for name in stack if not name.startswith(WRAPPER)] or stack
+    methods = without_wrappers(stack)
     names = [shorts.get(name, name) for name in methods[:CALLERS_SHOWN]]
     return " < ".join([*names, "…"] if len(methods) > CALLERS_SHOWN else names) or "unknown"
 

@@ -17,6 +17,7 @@ from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.nameless import group_name, grouped_addresses
 from traceferry.analysis.totals.ratios import counted_events, ratios_of
 from traceferry.analysis.totals.rows import Rows
+from traceferry.analysis.totals.sites import allocators
 from traceferry.analysis.totals.sums_of_trace import (
     AMOUNT_NAMES,
     BYTES,
@@ -27,13 +28,11 @@ from traceferry.analysis.totals.sums_of_trace import (
     ranked,
     total_amounts,
 )  # fmt: skip
-from traceferry.analysis.totals.trees import nearest_kept
 from traceferry.analysis.verdict import verdict_of
 from traceferry.common.errors import UsageError
 from traceferry.common.titles import title_of
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, LiveSite, growth, live_sites
 from traceferry.model import Array, Counter, Event, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
-from traceferry.model.categories import WRAPPER
 
 TOP = 20
 Json = dict[str, Any]
@@ -231,7 +230,7 @@ def _counter(counter: Counter) -> Json:
 def _allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Json:
     """Row 0 of the amounts has no class, or no site."""
     by_class, by_site = totals.by_class, totals.by_site(trace)
-    row_of_caller = np.append(np.int64(0), _callers(trace)[: len(by_site) - 1] + 1)
+    row_of_caller = np.append(np.int64(0), allocators(trace)[: len(by_site) - 1] + 1)
     by_site = np.stack([sums.total_by(row_of_caller, column, len(by_site)) for column in by_site.T], axis=1)
     classes = ranked(np.flatnonzero(by_class.any(axis=1)), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
     sites = ranked(np.flatnonzero(by_site.any(axis=1)), (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row)
@@ -244,20 +243,10 @@ def _allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Jso
     }
 
 
-def _callers(trace: Trace) -> Array:
-    """Returns for each stack who allocated, by its row: the runtime's wrappers of allocations, of which it takes one or
-    another by chance, are left out. The stack itself where there is nobody else."""
-    categories = [trace.strings[name] for name in trace.categories["name"].tolist()]
-    is_wrapper = np.array([name == WRAPPER for name in categories] + [False])[trace.frames["category"]]
-    stacks = np.arange(len(trace.stacks))
-    kept = nearest_kept(trace.stacks["prefix"].astype(np.int64), ~is_wrapper[trace.stacks["frame"]])
-    return np.where(kept < 0, stacks, kept)
-
-
 def _live_sites(trace: Trace, graph: HeapGraph) -> list[LiveSite]:
     """Returns the sites of the objects of a snapshot, those of one caller and class together, those with the most bytes
     first."""
-    callers = _callers(trace)
+    callers = allocators(trace)
     found: dict[tuple[int, str], LiveSite] = {}
     for of in live_sites(trace, graph):
         key = int(callers[of.stack]) if of.stack >= 0 else of.stack, of.class_name

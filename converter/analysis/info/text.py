@@ -10,6 +10,7 @@ from typing import Any
 
 from traceferry.analysis.info.costs import cost_words, costs_title
 from traceferry.analysis.info.threads import counted, percent, threads_lines
+from traceferry.analysis.totals.sites import without_wrappers
 from traceferry.analysis.verdict import verdict_lines
 from traceferry.common.issue_kinds import KINDS
 from traceferry.common.report import n_times
@@ -22,8 +23,6 @@ Json = dict[str, Any]
 Shorts = Mapping[str, str]
 Column = tuple[str, Callable[[Json], str]]
 CALLERS_SHOWN = 4
-# How managed runtimes name what they put between methods: a reader looks for the method.
-WRAPPER = "(wrapper "
 ADDRESSES_FROM = 1 << 32
 # Functions of the kernel in which every thread leaves its processor.
 SCHEDULER = re.compile(r"_*(?:preempt_)?schedule(?:_\w+)?|io_schedule(?:_\w+)?|finish_task_switch.*")
@@ -324,7 +323,7 @@ def _allocations(allocations: Json, shorts: Shorts) -> list[str]:
 
 def _site(row: Json, shorts: Shorts) -> str:
     """Returns the innermost function and some of its callers."""
-    methods = [name for name in row["stack"] if not name.startswith(WRAPPER)] or row["stack"]
+    methods = without_wrappers(row["stack"])
     names = [shorts.get(name, name) for name in methods[:CALLERS_SHOWN]]
     return " < ".join([*names, "..."] if len(methods) > len(names) else names) or "unknown"
 

@@ -18,6 +18,7 @@ from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class, thread_key
 from traceferry.analysis.totals.per_run import stable_file, stable_name
 from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order, sorted_places
+from traceferry.analysis.totals.sites import allocators
 from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
 from traceferry.heap.classes import UNKNOWN_CLASS
@@ -237,12 +238,13 @@ def _colors(trace: Trace) -> list[Key]:
 
 
 def _sites(collected: Collected) -> list[Pair]:
-    """Allocations by the function that allocated and the class: the two innermost frames of their stacks."""
+    """Allocations by the function that allocated and the class, which is the innermost frame of their stacks."""
     trace = collected.trace
     by_stack = collected.allocations.by_stack(trace)
     prefix, func = trace.stacks["prefix"][: len(by_stack)], trace.frames["func"][trace.stacks["frame"]]
     used = np.flatnonzero(by_stack.any(axis=1) & (prefix >= 0))
-    columns = (of.tolist() for of in (func[prefix[used]], func[used], by_stack[used]))
+    allocator = func[allocators(trace)[prefix[used]]]
+    columns = (of.tolist() for of in (allocator, func[used], by_stack[used]))
     return [
         ((*_function(trace, site), trace.func_name(name)), amounts)
         for site, name, amounts in zip(*columns, strict=True)
