@@ -422,6 +422,22 @@ def test_of_many_kinds_of_markers_a_thread_has_the_largest_in_the_text() -> None
     assert "main 1: 7,000 kind 7, 6,000 kind 6, 5,000 kind 5, 4,000 kind 4, 6,000 of 3 other kinds" in text
 
 
+def test_of_many_counters_the_text_has_those_that_were_recorded_most_often() -> None:
+    trace = Built().thread()
+    n_values = {"size": 1, "never": 3, "heap": 3, "jobs": 2, "depth": 1}
+    trace.processes[0].counters = [
+        Counter(name, "count", "", Table(COUNTER_VALUES, {"ts": range(n), "value": [float(name != "never")] * n}))
+        for name, n in n_values.items()
+    ]
+    summary = summarize(trace)
+    lines = [" ".join(line.split()) for line in as_text(summary, top=2).splitlines()]
+    at = lines.index("counters:")
+    assert lines[at + 2 : at + 6] == [
+        "1 1 1 1 3 heap (count)", "1 1 1 1 2 jobs (count)", "2 more: --top 4 shows all", "1 more stayed 0",
+    ]  # fmt: skip
+    assert len(summary["processes"][0]["counters"]) == 5
+
+
 def test_sites_without_the_wrappers_of_allocations() -> None:
     """Mono allocates a class through one wrapper or another: who called them is one site."""
     trace = traceferry.load(REPO / "fixtures/mono/mono-6.8/heap.mlpd.zst")

@@ -599,3 +599,11 @@ def test_the_difference_of_two_profiles_is_refused(tmp_path: Path) -> None:
     assert refused.value.offset == 0
     path.write_text("a;b;call 5 7\na;b 2\na;d 4\n")
     assert [thread.n_records for _, thread in load_checked(path).threads] == [3]
+
+
+def test_functions_that_are_called_by_numbers_are_no_difference(tmp_path: Path) -> None:
+    """As convert writes those of a program without names."""
+    path = tmp_path / "stripped.folded"
+    path.write_text("app;function 15 1500\napp;function 15;function 1 20\n")
+    trace = load_checked(path)
+    assert {"function 15", "function 1"} <= {trace.func_name(func) for func in range(len(trace.funcs))}

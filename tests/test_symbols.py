@@ -247,6 +247,7 @@ def test_an_object_that_is_not_given(load: Load, binary: Write) -> None:
 def test_two_executables(load: Load, binary: Write) -> None:
     error = refused(load, LOG, binary(pie=False), binary(pie=False, name="other"))
     assert "second executable" in str(error)
+    assert "give --symbols the folder" in str(error)
 
 
 def test_real_shared_object() -> None:

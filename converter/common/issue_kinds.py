@@ -406,7 +406,7 @@ KINDS: dict[str, Kind] = {
     "columns_dropped": Kind("info", "this output format cannot carry everything in the recording", of_output=True),
     "table_not_carried": Kind("info", "this output format has no place for a table of the recording", of_output=True),
     "counters_dropped": Kind("info", "counters that never change are not in the output",
-        "info shows all", of_output=True),
+        "info --json has all", of_output=True),
     "sources_hidden": Kind("info",
         "source texts are in the output, but the viewer shows them only in a plugin that is off by default",
         "enable org.chromium.V8 on the page Plugins, or open "

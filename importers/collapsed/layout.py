@@ -19,7 +19,8 @@ from traceferry.importers.collapsed._lines import split_lines
 from traceferry.model import Array
 
 NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-TWO_NUMBERS = re.compile(rb".*[^ ] \d+ \d+ *")
+# Not of functions that are called by numbers, as those of programs without names are: main;function 15 1500.
+TWO_NUMBERS = re.compile(rb".*[^ ](?<![; ]function) \d+ \d+ *")
 SAID_DIFFERENCE = (
     "each line has two numbers: this is the difference of two profiles, as difffolded.pl writes it; give both profiles "
     "themselves: traceferry compare BEFORE AFTER"

@@ -77,7 +77,10 @@ def numbered(programs: Sequence[Binary]) -> list[int]:
     must be that of their loading. Raises FormatError for a second executable."""
     executables = [one for one in programs if one.is_executable]
     if len(executables) > 1:
-        message = f"as symbols: a second executable after {executables[0].path}"
+        message = (
+            f"as symbols: a second executable after {executables[0].path}; of logs of several programs, give --symbols "
+            "the folder that holds these: each log takes the one that it is named after"
+        )
         raise FormatError(message, path=executables[1].path)
     # A log with one binary has no object numbers, whatever kind of file the binary is.
     following = count(1)

@@ -35,8 +35,8 @@ def as_text(
     summary: Json, names: Sequence[str] = (), *, top: int = 20, has_verdict: bool = True, has_issues: bool = True
 ) -> str:
     """Returns the text of what `summarize` returns. names: of all functions of the recording, among which the short
-    forms of names must be unique; top: how many threads are shown; has_issues: whether the whole report stands at the
-    end."""
+    forms of names must be unique; top: how many threads and counters are shown; has_issues: whether the whole report
+    stands at the end."""
     shorts = dict(zip(names, short_names(names), strict=True))
     time = summary["time"]
     lines = [
@@ -61,7 +61,7 @@ def as_text(
         lines += _markers(markers)
     lines += _table("intervals", [_number("count"), *LASTING, _name("type")], summary["intervals"])
     for process in summary["processes"]:
-        lines += _counters([counter for counter in process["counters"] if counter["values"]])
+        lines += _counters([counter for counter in process["counters"] if counter["values"]], top)
     lines += _branches(summary["branches"], shorts)
     for accesses in summary["accesses"]:
         lines += _accesses(accesses, shorts)
@@ -102,10 +102,14 @@ def _costs(costs: Json, shorts: Shorts) -> list[str]:
     return ["", f"{costs_title(costs)}:", *(f"  {share:>6}  {''.join(words)}" for share, *words in told)]
 
 
-def _counters(counters: list[Json]) -> list[str]:
-    """Returns the lines of counters without those that stayed 0, of which a runtime has many."""
-    shown = [counter for counter in counters if counter["min"] or counter["max"]]
-    rest = [f"  {len(counters) - len(shown)} more stayed 0"] if len(shown) < len(counters) else []
+def _counters(counters: list[Json], top: int) -> list[str]:
+    """Returns the lines of those counters that were recorded most often, in their order, without those that stayed 0,
+    of which a runtime has many."""
+    counted = [counter for counter in counters if counter["min"] or counter["max"]]
+    kept = sorted(range(len(counted)), key=lambda nth: -counted[nth]["values"])[:top]
+    shown = [counted[nth] for nth in sorted(kept)]
+    rest = [f"  {len(counted) - len(shown)} more: --top {len(counted)} shows all"] if len(shown) < len(counted) else []
+    rest += [f"  {len(counters) - len(counted)} more stayed 0"] if len(counted) < len(counters) else []
     totals = ["total"] if any(counter["total"] is not None for counter in shown) else []
     figures = [_figure(key) for key in (*totals, "last", "first", "min", "max")]
     name = ("counter", lambda row: f"{row['name']} ({row['unit']})" if row["unit"] not in ("", "ns") else row["name"])
