@@ -892,6 +892,58 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  [code in //anon] of java (50 %): while the JVM runs, jcmd PID Compiler.perfmap (JDK 17 or newer) lists its "
          "functions, also for this recording"],
     ),
+    "functions that V8 interprets, of which others have names": (
+        {"stacks": {f"Builtins_AddHandler@node Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 40,
+                    f"f@#JavaScript Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 60},
+         "command": "perf record -g node --perf-basic-prof a.js"},
+        ["JavaScript functions that Node.js interprets have no names: 40 % of the samples are in them",
+         "  let Node.js name the functions that it interprets, too: perf record -g node "
+         "--interpreted-frames-native-stack --perf-basic-prof a.js"],
+    ),
+    "few of them": (
+        {"stacks": {f"Builtins_AddHandler@node Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 29,
+                    f"f@#JavaScript Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 71},
+         "command": "perf record -g node --perf-basic-prof a.js"},
+        ["good recording: 100 samples of cpu-clock, 2ms"],
+    ),
+    "the same of what a script starts": (
+        {"stacks": {f"InterpreterEntryTrampoline@#JavaScript v8::Run@node {MAIN}": 100,
+                    f"f@#JavaScript v8::Run@node {MAIN}": 5},
+         "command": "perf record -g npm test -- --perf-prof"},
+        ["JavaScript functions that Node.js interprets have no names: 95 % of the samples are in them",
+         "  let Node.js name the functions that it interprets, too, whatever starts it: perf record -g -k "
+         "CLOCK_MONOTONIC env 'NODE_OPTIONS=--perf-prof --interpreted-frames-native-stack' npm test -- --perf-prof"],
+    ),
+    "functions that V8 interprets, where it compiles none": (
+        {"stacks": {f"Builtins_AddHandler@node Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 100},
+         "command": "perf record -g node --perf-prof --jitless a.js"},
+        ["JavaScript functions that Node.js interprets have no names: 100 % of the samples are in them",
+         "  nothing names what Node.js executes with --jitless: record without it: perf record -g node "
+         "--interpreted-frames-native-stack --perf-prof a.js"],
+    ),
+    "what the JVM interprets, where it compiles nothing": (
+        {"stacks": {f"Interpreter@#JIT JavaCalls::call@libjvm.so {MAIN}": 100},
+         "command": "perf record -g java -Xint -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+                    "-XX:+DumpPerfMapAtExit A"},
+        ["Java functions that the JVM interprets have no names: 100 % of the samples are in them",
+         "  nothing names what the JVM executes with -Xint: record without it: perf record -g java "
+         "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A"],
+    ),
+    "what the JVM interprets yet": (
+        {"stacks": {f"Interpreter@#Java JavaCalls::call@libjvm.so {MAIN}": 50,
+                    f"A.f@#Java Interpreter@#Java JavaCalls::call@libjvm.so {MAIN}": 50},
+         "command": "perf record -g java -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit A"},
+        ["Java functions that the JVM interprets have no names: 50 % of the samples are in them",
+         "  the JVM names what it has compiled: let the program run for longer"],
+    ),
+    "a JVM that neither writes names nor compiles": (
+        {"stacks": {f"[code~in~//anon] JavaCalls::call@libjvm.so {MAIN}": 100},
+         "command": "perf record -g java -Xint A", "notes": {"code_unrecorded": {"count": 100}}},
+        ["names are missing for 100 % of the samples",
+         "  let the JVM write the names of its functions, without -Xint, which keeps it from compiling them: perf "
+         "record -g -k CLOCK_MONOTONIC java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+         "-XX:+DumpPerfMapAtExit A"],
+    ),
     "patterns that PCRE2 compiled": (
         {"stacks": {"[code~in~//anon]": 90, "pcre2_match_8@libpcre2-8.so.0.11.2 f@grep": 10},
          "command": "perf record -g grep -P a b", "notes": {"code_unrecorded": {"count": 90}}},

@@ -36,6 +36,9 @@ _OF_CYTHON = re.compile(r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop
 _OF_MYPYC, _OF_NUITKA = ("CPyDef_", "CPyPy_"), "$$$function__"
 # Kinds of functions that a runtime has for itself (the model's `funcs.kind`).
 OWN_KINDS = {"builtin", "stub", "trampoline", "inline cache"}
+# The code of any function that V8 or HotSpot interprets, where functions are not kept apart.
+_INTERPRETER_OF_V8 = {"InterpreterEntryTrampoline", "Builtins_InterpreterEntryTrampoline"}
+_INTERPRETER_OF_HOTSPOT = {"Interpreter"}
 SHORT = 2
 # What has less of the samples is no program that a line tells of.
 PROGRAM_FROM = 0.02
@@ -55,9 +58,10 @@ class Facts:
     frames the kernel stops, 0 where it does not; deepest: those that end there; endings: those under a frame that tells
     why the stack is cut, by its name; of short, adrift, deepest and endings none that has the beginning of its thread,
     or main, further inside all the same; runtimes: those with a frame of a runtime, by its file's name; languages:
-    those with a frame of a language that a runtime executes; compiled: those with a function of Python's that was
-    compiled to C, by the library of the innermost one; idle: those where nothing was done; libraries: the names of
-    files with frames in them; single: those of one frame."""
+    those with a frame of a language that a runtime executes; interpreted: those of which the innermost function of a
+    language is one that only its interpreter tells of; compiled: those with a function of Python's that was compiled to
+    C, by the library of the innermost one; idle: those where nothing was done; libraries: the names of files with
+    frames in them; single: those of one frame."""
 
     samples: int
     nameless: dict[str, int]
@@ -73,6 +77,7 @@ class Facts:
     endings: dict[str, int]
     runtimes: dict[str, int]
     languages: int
+    interpreted: int
     compiled: dict[str, int]
     idle: int
     libraries: tuple[str, ...]
@@ -185,6 +190,7 @@ class _Stacks:
             endings=self._by_name(names, of_root[ends], used[ends]),
             runtimes=self._by_library(self._runtime, self._used[self._runtime[self._used] >= 0]),
             languages=self._sum(used[self.has_function[used]]),
+            interpreted=self._interpreted(),
             compiled=self._compiled(),
             idle=self._idle,
             libraries=self._libraries(),
@@ -309,6 +315,19 @@ class _Stacks:
     def _by_library(self, libs: Array, rows: Array) -> dict[str, int]:
         """Returns how many samples the rows have by the library of each stack, "" without one."""
         return self._by_name([*self._library_names, ""], libs[rows] % (len(self._library_names) + 1), rows)
+
+    def _interpreted(self) -> int:
+        strings, frames = self._trace.strings, self._trace.frames
+        names = [strings[name] for name in self._trace.funcs["name"].tolist()]
+        is_v8, is_hotspot = (
+            np.array([*(name in one for name in names), False], bool)[frames["func"]]
+            for one in (_INTERPRETER_OF_V8, _INTERPRETER_OF_HOTSPOT)
+        )
+        is_interpreter = is_v8 | (is_hotspot & self._categories_called({"Java", "JIT"}))
+        if not is_interpreter.any():
+            return 0
+        innermost = self._nearest(np.where(is_interpreter, 1, np.where(self._is_function_frame, 0, -1))[self._frame])
+        return self._sum(self._used[innermost[self._used] == 1])
 
     def _compiled(self) -> dict[str, int]:
         trace = self._trace

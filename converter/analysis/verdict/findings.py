@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
 from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advice, Case, Finding, amount, percent
+from traceferry.analysis.verdict.interpreted import interpreted
 from traceferry.analysis.verdict.names import functions, names, unmapped
 from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import no_stacks, stacks
@@ -30,7 +31,7 @@ def findings(case: Case) -> Iterator[Finding]:
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
         _damaged, _no_samples, _few_samples, _counts_only, _clock, threads_not_recorded, names, unmapped, functions,
-        stacks, no_stacks, _lost, _no_symbols, _stripped, _relisted, _switch_missing, switches_filtered,
+        interpreted, stacks, no_stacks, _lost, _no_symbols, _stripped, _relisted, _switch_missing, switches_filtered,
         _engine_reported,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]

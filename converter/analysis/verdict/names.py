@@ -28,6 +28,7 @@ from traceferry.analysis.verdict.runtimes import (
     compiler_of,
     has_inherited,
     inheriting,
+    interpreted_only,
     is_asked,
     is_run_by,
     is_told,
@@ -372,7 +373,7 @@ def naming_of(case: Case, found: tuple[Runtime, str] | None = None) -> Advice | 
         return None
     runtime, file = found
     loaded = [case.trace.strings[row] for row in case.trace.libs["name"].tolist()]
-    hindrance = runtime.hindered_by(loaded)
+    hindrance = runtime.hindered_by(loaded) or interpreted_only(case.command, runtime)
     without = f", without {hindrance}, which keeps it from compiling them" if hindrance else ""
     since = f" ({runtime.program} or newer)" if runtime.program else ""
     # Options of one process are not those of others that it starts.

@@ -30,7 +30,9 @@ class Runtime(NamedTuple):
     stand behind; hindrance: what keeps it from compiling, as people call it, a regular expression of its files, and the
     variable that lets it; command: what people type to start it, by default its title in small letters; listing: a
     command that lets it name what it has compiled while it runs, PID for its process, and of which versions; inherited:
-    a variable that hands it the options where something else starts it, as a script."""
+    a variable that hands it the options where something else starts it, as a script; interpreted: the option that keeps
+    the functions that it interprets apart, "" where none does; interprets: a regular expression of options with which
+    it compiles nothing."""
 
     title: str
     language: str
@@ -47,6 +49,8 @@ class Runtime(NamedTuple):
     command: str = ""
     listing: tuple[str, str] = ("", "")
     inherited: str = ""
+    interpreted: str = ""
+    interprets: str = ""
 
     def hindered_by(self, files: Iterable[str]) -> str:
         """Returns what keeps it from compiling, by the files without folders that were loaded; "" is nothing."""
@@ -60,6 +64,7 @@ RUNTIMES = (
         "Node.js", "JavaScript", r"node(?:js)?|libnode\.so\S*", ("--perf-prof", "--interpreted-frames-native-stack"),
         asked="--perf-(basic-)?prof", unwinding=("--perf-prof", "--perf-prof-unwinding-info"), command="node",
         inherited="NODE_OPTIONS=--perf-prof --interpreted-frames-native-stack",
+        interpreted="--interpreted-frames-native-stack", interprets="--jitless",
     ),
     Runtime(
         "Bun", "JavaScript", r"bun(?:\.exe)?",
@@ -68,11 +73,12 @@ RUNTIMES = (
     # V8's flags are after `run`, or here.
     Runtime(
         "Deno", "JavaScript", r"deno", environment=("DENO_V8_FLAGS=--perf-prof,--interpreted-frames-native-stack",),
-        asked="--perf-(basic-)?prof",
+        asked="--perf-(basic-)?prof", interpreted="--interpreted-frames-native-stack",
     ),
     Runtime(
         "Chromium", "JavaScript", r"chrom(?:e|ium)(?:-\w+)*|google-chrome\S*|chrome-headless-shell|headless_shell",
         ("--no-sandbox", "--js-flags=--perf-prof --interpreted-frames-native-stack"), asked="--perf-(basic-)?prof",
+        interpreted="--interpreted-frames-native-stack",
     ),
     # docs/examples-profiling-perf.md of its repository.
     Runtime("wasmtime", "WebAssembly", r"wasmtime", ("--profile=jitdump",), asked="--profile", behind="run"),
@@ -96,6 +102,7 @@ RUNTIMES = (
         instead_of="-XX:-(?:PreserveFramePointer|UnlockDiagnosticVMOptions|DumpPerfMapAtExit)", command="java",
         listing=("jcmd PID Compiler.perfmap", "JDK 17 or newer"),
         inherited="JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
+        interprets="-Xint|-Djava.compiler=NONE",
     ),
     Runtime(
         "Erlang", "Erlang", r"beam(?:\.\w+)*|erl(?:exec)?", ("+JPperf", "true"), instead_of=r"\+JPperf \S+",
@@ -212,7 +219,7 @@ def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] 
         return None
     if is_asked and environment == runtime.environment:
         return None
-    rest = _without(words[at + 1 :], runtime.instead_of)
+    rest = _without(_without(words[at + 1 :], runtime.instead_of), runtime.interprets)
     name = words[at] if _has_options(file, runtime.program) else runtime.program
     options = [word for unit in _units(runtime.options) if not _holds(rest, unit) for word in unit]
     first = rest[:1] if rest[:1] == (runtime.behind,) else ()
@@ -220,6 +227,29 @@ def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] 
     if environment:
         program = ["env", *environment, *(program[1:] if program[0] == "env" else program)]
     return with_graph(command, runtime).running(program)
+
+
+def interpreted_only(command: Command, runtime: Runtime) -> str:
+    """Returns the option of a command with which a runtime compiles nothing, also in what a shell in it reads; "" is
+    none."""
+    option = rf"(?<![^\s='\"])(?:{runtime.interprets})(?![^\s'\"])"
+    found = re.search(option, " ".join(command.program)) if runtime.interprets else None
+    return found[0] if found is not None else ""
+
+
+def compiling(command: Command, runtime: Runtime) -> Command:
+    """Returns the command in which the runtime compiles functions, as far as its own options keep it from that, and
+    names those that it interprets."""
+    again = command.running(_without(command.program, runtime.interprets))
+    return again if again.program == command.program else naming_interpreted(again, runtime)
+
+
+def naming_interpreted(command: Command, runtime: Runtime) -> Command:
+    """Returns the command with the option of a runtime's program that keeps the functions that it interprets apart."""
+    words, at = command.program, _place(command, runtime)
+    if at is None or runtime.interpreted not in runtime.options or runtime.interpreted in words:
+        return command
+    return command.running((*words[: at + 1], runtime.interpreted, *words[at + 1 :]))
 
 
 def inheriting(command: Command, runtime: Runtime, file: str) -> Command | None:
