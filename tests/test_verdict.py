@@ -944,6 +944,27 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "record -g -k CLOCK_MONOTONIC java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
          "-XX:+DumpPerfMapAtExit A"],
     ),
+    "a quarter of the stacks with functions of a language, beside threads that compile": (
+        {"stacks": {"f@#Java": 25, f"f@#Java g@#Java JavaCalls::call@libjvm.so {MAIN}": 75,
+                    f"Compile::Optimize@libjvm.so {MAIN}": 100},
+         "command": "perf record -g java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A"},
+        ["25 % of the stacks with Java functions are cut: what the JVM compiled keeps no frame pointers",
+         "  let the JVM keep frame pointers: perf record -g -k CLOCK_MONOTONIC java -XX:+PreserveFramePointer "
+         "-XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A"],
+    ),
+    "the same of a runtime that was asked for all": (
+        {"stacks": {"f@#Java": 25, f"f@#Java g@#Java JavaCalls::call@libjvm.so {MAIN}": 75,
+                    f"Compile::Optimize@libjvm.so {MAIN}": 100},
+         "command": "perf record -g java -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit A"},
+        ["good recording: 200 samples of cpu-clock, 2ms"],
+    ),
+    "copies that end in what CPython made, which tells how it is unwound if it is asked": (
+        {"stacks": {f"f@#Python {OF_MEMORY}": 50, f"f@libpython3.13.so.1.0 {MAIN}": 10}, "call_graph": "dwarf",
+         "command": "perf record --call-graph dwarf python3.13 -X perf a.py"},
+        ["83 % of the stacks are cut: what CPython compiled has no unwind information",
+         "  let CPython write how its functions are unwound: perf record --call-graph dwarf,65528 -k CLOCK_MONOTONIC "
+         "python3.13 -X perf_jit a.py"],
+    ),
     "patterns that PCRE2 compiled": (
         {"stacks": {"[code~in~//anon]": 90, "pcre2_match_8@libpcre2-8.so.0.11.2 f@grep": 10},
          "command": "perf record -g grep -P a b", "notes": {"code_unrecorded": {"count": 90}}},

@@ -13,6 +13,8 @@ DEFAULT_DUMP = 8192
 DWARF_GRAPH = f"{CALL_GRAPH} dwarf"
 # A program with less of the stacks that are cut gets no line.
 PART_FROM = 0.1
+# Of all stacks, those that end in a language's functions, from which on they are told where they are many of these.
+LANGUAGE_FROM = 0.05
 _NO_STACKS = "the recording has no call stacks"
 # Values of kernel.perf_event_max_stack to try. A sample cannot be longer than 65,535 bytes.
 LIMITS = (1023, 4095)
@@ -27,7 +29,7 @@ def stacks(case: Case) -> Finding | None:
     if n_left >= STACKS_FROM * facts.user:
         return _not_unwound(n_left / facts.user)
     if share < STACKS_FROM:
-        return None
+        return _of_language(case)
     parts = [part for part in case.by_program() if part.n_cut >= PART_FROM * case.n_cut] or [case]
     parts.sort(key=lambda part: -part.n_cut)
     (what, advice), *others = [_why(part) for part in parts]
@@ -36,6 +38,19 @@ def stacks(case: Case) -> Finding | None:
         what = f", {_most(parts[0].n_cut / case.n_cut)} of {parts[0].program}{what}"
     headline = f"{percent(share)} of the stacks are cut{what}"
     return Finding("stacks_cut", 3, "loss", headline, share, advice, JUDGED["stacks"])
+
+
+def _of_language(case: Case) -> Finding | None:
+    """Stacks that end in what a runtime compiled, among many of its own, as of the threads that compile."""
+    facts, found = case.facts, runtime_and_file(case)
+    is_little = facts.in_language < max(STACKS_FROM * facts.languages, LANGUAGE_FROM * facts.user)
+    if case.is_copied or found is None or is_little or facts.in_language < MOST_FEW:
+        return None
+    advice, runtime = _with_frame_pointers(case), found[0]
+    share = facts.in_language / facts.languages
+    what = f"{percent(share)} of the stacks with {runtime.language} functions are cut"
+    headline = f"{what}: what {runtime.title} compiled keeps no frame pointers"
+    return Finding("stacks_cut", 3, "loss", headline, share, advice, JUDGED["stacks"]) if advice else None
 
 
 def _most(share: float) -> str:
@@ -183,7 +198,8 @@ def _by_compiled_code(command: Command, runtime: Runtime, file: str) -> tuple[st
     why = f": what {runtime.title} compiled has no unwind information"
     again, text = unwinding(command, runtime), f"let {runtime.title} write how its functions are unwound"
     if again is None:
-        again, text = naming(command, runtime, file), f"let {runtime.title} keep frame pointers in it"
+        again = naming(command, runtime, file)
+        text = f"let {runtime.title} keep frame pointers in it" if runtime.call_graph == "fp" else text
     if again is not None:
         return why, (Advice("stacks_cut", text, again.text),)
     if runtime.call_graph == "fp":
