@@ -370,7 +370,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "memory that a library has compiled code into": (
         {"stacks": {"f@app#Python (no~unwind~information:~memory~without~a~file)": 60, f"g@libllvmlite.so {MAIN}": 1},
          "call_graph": "dwarf", "command": "perf record --call-graph dwarf python3 app.py"},
-        ["98 % of the stacks are cut: what Numba compiled has no unwind information"],
+        ["98 % of the stacks are cut: what llvmlite compiled has no unwind information"],
     ),
     "what the processor records is full": (
         {"stacks": {"f@app (truncated~stack)": 60}, "call_graph": "lbr", "notes": {"lbr_full": {"count": 60}},
@@ -657,12 +657,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["names are missing for 100 % of the samples", "  [code in //anon] (100 %): let it write names",
          "  files that the recording names were not read: give them as inputs, or with --symbols, if you trust them"],
     ),
-    "code that Numba compiled": (
+    "code that llvmlite compiled, for Numba or others": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libllvmlite.so {MAIN}": 10},
          "notes": {"code_unrecorded": {"advice": "let it write names"}}},
         ["names are missing for 83 % of the samples",
-         "  [code in //anon] (83 %), by Numba: it tells perf nothing of its functions; "
-         "docs/record/numba.md has a function that writes their names"],
+         "  [code in //anon] (83 %), by llvmlite: it tells perf nothing of its functions; of Numba's, "
+         "docs/record/numba.md writes the names"],
     ),
     "code that oneDNN compiled": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libtorch_cpu.so {MAIN}": 10},
@@ -964,6 +964,45 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["83 % of the stacks are cut: what CPython compiled has no unwind information",
          "  let CPython write how its functions are unwound: perf record --call-graph dwarf,65528 -k CLOCK_MONOTONIC "
          "python3.13 -X perf_jit a.py"],
+    ),
+    "code that a library inside of Python compiled, of which nothing is known": (
+        {"stacks": {f"[code~in~//anon] run@wasm.cpython-310-x86_64-linux-gnu.so {MAIN}": 80,
+                    f"f@libpython3.10.so.1.0 {MAIN}": 20},
+         "command": "perf record -g python a.py", "notes": {"code_unrecorded": {"count": 80}}},
+        ["names are missing for 80 % of the samples",
+         "  [code in //anon] (80 %): wasm.cpython-310-x86_64-linux-gnu.so, or what that uses, compiled it, and may "
+         "have an option to write names for perf"],
+    ),
+    "the same where stacks end in it": (
+        {"stacks": {"[code~in~//anon]": 80, "helper@libguest.so [code~in~//anon]": 5,
+                    f"f@libpython3.10.so.1.0 {MAIN}": 15},
+         "command": "perf record -g python a.py", "notes": {"code_unrecorded": {"count": 85}}},
+        ["85 % of the stacks are cut: what libguest.so compiled keeps no frame pointers",
+         "  [code in //anon] (80 %): libguest.so, or what that uses, compiled it, and may have an option to write "
+         "names for perf"],
+    ),
+    "the same beside functions of CPython with names": (
+        {"stacks": {f"[code~in~//anon] {OF_MEMORY}": 60, f"sin@libm.so.6 [code~in~//anon] {OF_MEMORY}": 20,
+                    f"f@libpython3.13.so.1.0 task@#Python g@libpython3.13.so.1.0 {MAIN}": 20},
+         "command": "perf record --call-graph dwarf,65528 python3.13 -X perf_jit a.py", "call_graph": "dwarf",
+         "notes": {"code_unrecorded": {"count": 80, "advice": "its jitdump has no record of this code"}}},
+        ["80 % of the stacks are cut: what a library of this process compiled has no unwind information",
+         "  [code in //anon] (60 %): a library of this process, not CPython, compiled it, and may have an option to "
+         "write names for perf"],
+    ),
+    "what CPython made for each function, of which the names are lost": (
+        {"stacks": {f"f@libpython3.13.so.1.0 [code~in~//anon] g@libpython3.13.so.1.0 {MAIN}": 95,
+                    f"[code~in~//anon] g@libpython3.13.so.1.0 {MAIN}": 5},
+         "command": "perf record -g python3.13 -X perf_jit a.py",
+         "notes": {"code_unrecorded": {"count": 80, "advice": "its jitdump has no record of this code"}}},
+        ["names are missing for 5 % of the samples",
+         "  [code in //anon] (5 %): its jitdump has no record of this code"],
+    ),
+    "code that Unicorn translated": (
+        {"stacks": {f"[code~in~//anon] {MAIN}": 80, f"f@libunicorn.so.2 f@libpython3.10.so.1.0 {MAIN}": 20},
+         "command": "perf record -g python a.py", "notes": {"code_unrecorded": {"count": 80}}},
+        ["names are missing for 80 % of the samples",
+         "  [code in //anon] (80 %), by Unicorn: what it translates has no names"],
     ),
     "patterns that PCRE2 compiled": (
         {"stacks": {"[code~in~//anon]": 90, "pcre2_match_8@libpcre2-8.so.0.11.2 f@grep": 10},

@@ -16,7 +16,7 @@ from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import Ran, SampleTotals
 from traceferry.analysis.verdict.runtimes import has_makers
 from traceferry.model import Array, Trace, distinct, sums
-from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, RUNTIME
+from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, NATIVE, RUNTIME
 from traceferry.native.distinct import distinct_with_places
 from traceferry.unwinding.endings import is_ending
 
@@ -51,9 +51,10 @@ class Facts:
     """Numbers of samples, of which all but `samples` and `idle` are without those where nothing was done. nameless:
     those whose innermost function has no name, by what holds it (a library's name, KERNEL_GROUP, UNKNOWN, "[code in
     MEMORY]"); generated: those in or below code that no file holds and nothing names, by the file below it of a runtime
-    or compiler that may have made it ("" is none); user: those with a frame outside of the kernel, and of these flat:
-    those with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end
-    at an unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
+    or compiler that may have made it ("" is none); around: the same by the library that calls it, or that it calls,
+    neither of a runtime nor of the system; user: those with a frame outside of the kernel, and of these flat: those
+    with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end at an
+    unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
     in_memory: those short or adrift with a frame of code that no file holds and nothing names; limit: at how many
     frames the kernel stops, 0 where it does not; deepest: those that end there; endings: those under a frame that tells
     why the stack is cut, by its name; of short, adrift, deepest and endings none that has the beginning of its thread,
@@ -66,6 +67,7 @@ class Facts:
     samples: int
     nameless: dict[str, int]
     generated: dict[str, int]
+    around: dict[str, int]
     user: int
     flat: int
     short: int
@@ -179,6 +181,7 @@ class _Stacks:
             samples=self._sum(used) + self._idle,
             nameless=self._nameless(),
             generated=self._generated(),
+            around=self._around(),
             user=self._sum(used[is_user]),
             flat=self._sum(used[n_user == 1]),
             short=self._sum(used[cut & (n_user <= SHORT)]),
@@ -366,14 +369,29 @@ class _Stacks:
         lib = self._trace.frames["lib"]
         return self._by_library(self._nearest(np.where(is_maker[lib], lib, -1)[self._frame]), rows)
 
+    def _around(self) -> dict[str, int]:
+        """Returns the samples with a frame of such code by the library of the user's that calls it; where none does, by
+        the one that it calls."""
+        rows = self._used[self._has_generated[self._used]]
+        if not len(rows):
+            return {}
+        lib = np.where(self._categories_called({NATIVE}), self._trace.frames["lib"], -1)
+        library = self._nearest(lib[self._frame])
+        code = self._nearest(np.where(self._is_generated_frame[self._frame], np.arange(self._n), -1))
+        return self._by_library(np.where(library[code] >= 0, library[code], library), rows)
+
+    @cached_property
+    def _is_generated_frame(self) -> Array:
+        trace = self._trace
+        is_so = np.array([trace.strings[name].startswith(GENERATED) for name in trace.funcs["name"].tolist()], bool)
+        return np.append(is_so, False)[trace.frames["func"]]
+
     @cached_property
     def _has_generated(self) -> Array:
         """Returns whether each stack has a frame of code that no file holds and nothing names."""
-        trace = self._trace
-        is_so = np.array([trace.strings[name].startswith(GENERATED) for name in trace.funcs["name"].tolist()], bool)
-        if not is_so.any():
+        if not self._is_generated_frame.any():
             return np.zeros(self._n, bool)
-        return np.asarray(self._upwards(is_so[trace.frames["func"][self._frame]]) > 0)
+        return np.asarray(self._upwards(self._is_generated_frame[self._frame]) > 0)
 
 
 def _limit_of(deepest: int) -> int:

@@ -53,6 +53,10 @@ _NOT_FOUND = "which was not found"
 # Kinds of issues of jitdumps that processes mapped, and that are not read.
 _LOST_DUMPS = ("companion_missing", "companion_empty", "companion_of_other_run")
 VDSO = "[vdso]"
+A_LIBRARY = "a library of this process"
+# Of the samples with code that nothing names, those in it that CPython's trampolines have fewer of.
+TRAMPOLINES_BELOW = 0.1
+_CPYTHON_COMPILES = re.compile(r"-X ?perf|PYTHONPERFSUPPORT|PYTHON_PERF_JIT_SUPPORT")
 
 
 def names(case: Case) -> Finding | None:
@@ -161,6 +165,10 @@ def _advice_for_made(case: Case, what: str) -> list[Advice]:
         return [
             Advice("names_missing", f"{what}, by {compiler.title}: {text}", again.text if again is not None else "")
         ]
+    if compiler is None and made is None and (library := library_of(case)):
+        is_known = library != A_LIBRARY
+        who = f"{library}, or what that uses," if is_known else f"{library}, not CPython,"
+        return [Advice("names_missing", f"{what}: {who} compiled it, and may have an option to write names for perf")]
     if not case.program and _functions_of(case) is not None and made in (None, runtime_and_file(case)):
         return []
     named = naming_of(case, made)
@@ -303,7 +311,8 @@ def _functions_of(case: Case) -> Finding | None:
     where = (" in some processes", " there") if case.is_unlike_others(runtime.language) else ("", "")
     n = sum(n for other, n in case.facts.runtimes.items() if other == file or runtime_of(other) == runtime)
     n -= _n_compiled(case)
-    share = case.share_of_all(n if _compiler(case) is not None else max(n, sum(case.facts.generated.values())))
+    is_of_library = _compiler(case) is not None or bool(library_of(case))
+    share = case.share_of_all(n if is_of_library else max(n, sum(case.facts.generated.values())))
     advice = naming_of(case)
     if share < RUNTIME_FROM or advice is None:
         return None
@@ -358,6 +367,24 @@ def any_compiler(case: Case) -> Compiler | None:
         return compiler
     is_runtimes = (found is not None and found[0].language != "Python") or runtime_of(below) is not None
     return None if is_runtimes else compiler_of(_libraries(case))
+
+
+def library_of(case: Case) -> str:
+    """Returns the library that compiled the code which nothing names, A_LIBRARY where none is around that; "" where a
+    runtime may have: CPython compiles nothing if it is not asked, and then what hardly takes time itself."""
+    found, facts = runtime_and_file(case), case.facts
+    is_made = bool(facts.generated) and max(facts.generated, key=lambda file: facts.generated[file]) == ""
+    if not is_made or found is None or found[0].language != "Python":
+        return ""
+    n_innermost = sum(n for name, n in facts.nameless.items() if name.startswith(GENERATED))
+    if asks_cpython(case) and n_innermost < TRAMPOLINES_BELOW * sum(facts.generated.values()):
+        return ""
+    return max((file for file in facts.around if file), key=lambda file: facts.around[file], default=A_LIBRARY)
+
+
+def asks_cpython(case: Case) -> bool:
+    """Whether the command lets CPython compile something for each function, as trampolines."""
+    return case.command is not None and _CPYTHON_COMPILES.search(" ".join(case.command.program)) is not None
 
 
 def other_than(recorded: Command, again: Command) -> str:

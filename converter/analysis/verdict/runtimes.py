@@ -140,10 +140,12 @@ class Compiler(NamedTuple):
 
 _NOTHING = "it tells perf nothing of its functions"
 COMPILERS = (
+    # Numba's, and that of others.
     Compiler(
-        "Numba", r"libllvmlite\.so",
-        otherwise="it tells perf nothing of its functions; docs/record/numba.md has a function that writes their names",
+        "llvmlite", r"libllvmlite\.so",
+        otherwise="it tells perf nothing of its functions; of Numba's, docs/record/numba.md writes the names",
     ),
+    Compiler("Unicorn", r"libunicorn\.so\S*", otherwise="what it translates has no names"),
     Compiler(
         "wasmtime", r"_?libwasmtime\S*\.so\S*",
         otherwise='it writes the names if the program sets its profiler, as config.profiler = "jitdump" in Python',

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from traceferry.analysis.verdict.case import JUDGED, MOST_FEW, RUNTIME_FROM, STACKS_FROM, Advice, Case, Finding, percent
-from traceferry.analysis.verdict.names import any_compiler, naming_of, other_than, runtime_and_file
+from traceferry.analysis.verdict.names import (
+    any_compiler,
+    asks_cpython,
+    library_of,
+    naming_of,
+    other_than,
+    runtime_and_file,
+)
 from traceferry.analysis.verdict.runtimes import Runtime, inheriting, is_run_by, naming, start, unwinding, with_graph
 from traceferry.common.issue_kinds import KINDS
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
@@ -112,12 +119,13 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         has_both = is_run_by(case.command, found[0]) or inheriting(case.command, *found) is not None
         advice = (named,) if has_both else (named, *_with_frame_pointers(case))
         return f": {found[0].title} was not asked for frame pointers and names", advice
-    if named is not None and graph in named.command:
+    is_in_memory, library = 2 * facts.in_memory > facts.short + facts.adrift, library_of(case)
+    if named is not None and graph in named.command and not (is_in_memory and library):
         return f": record with {CALL_GRAPH} {graph}", (named,)
-    if 2 * facts.in_memory > facts.short + facts.adrift and graph == DWARF:
+    if is_in_memory and (graph == DWARF or library):
         compiler = any_compiler(case)
-        who = f"what {compiler.title} compiled" if compiler is not None else "code that no file holds"
-        return f": {who} keeps no frame pointers", ()
+        title = compiler.title if compiler is not None else library
+        return f": {f'what {title} compiled' if title else 'code that no file holds'} keeps no frame pointers", ()
     text = "code without frame pointers ends them; perf can copy the stacks instead"
     return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),)
 
@@ -175,10 +183,12 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
     file = unwound_file(name)
     where = f" in {file}" if file else ""
     detail, text = case.trace.report.of_place("unwinding_no_information", lambda place: place.endswith(f" {file}"))
-    compiler = any_compiler(case) if file == OF_NO_FILE else None
-    if compiler is not None:
+    is_of_others = file == OF_NO_FILE and (bool(case.facts.generated) or not asks_cpython(case))
+    compiler, library = (any_compiler(case), library_of(case)) if is_of_others else (None, "")
+    if compiler is not None or library:
         # Runtimes write unwind information, if they are asked for names.
-        return f": what {compiler.title} compiled has no unwind information", ()
+        title = compiler.title if compiler is not None else library
+        return f": what {title} compiled has no unwind information", ()
     named, found = naming_of(case) if file == OF_NO_FILE else None, runtime_and_file(case)
     if named is not None:
         return where, (named,)
