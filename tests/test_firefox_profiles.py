@@ -241,6 +241,18 @@ def test_allocations_have_classes_objects_and_stacks(tmp_path: Path) -> None:
     assert paths == [("main", "Array"), ("[unknown class]",), ("main", "Array")]
 
 
+def test_objects_of_scripts_that_are_no_native_allocations_are_told_of(tmp_path: Path) -> None:
+    given = profile()
+    native = {"time": [1], "weight": [16], "weightType": "bytes", "stack": [0], "length": 1}
+    script = {"time": [1, 2, 3], "className": ["Array", "Object", "Map"], "weight": [16, 8, 9], "weightType": "bytes",
+              "stack": [0, 0, 1], "length": 3}  # fmt: skip
+    given["threads"][0] |= {"nativeAllocations": native, "jsAllocations": script}
+    trace = loaded(given, tmp_path)
+    assert trace.threads[0][1].load(trace).allocations["size"].tolist() == [16]
+    told = [(issue.count, issue.detail) for issue in trace.report if "jsAllocations" in issue.detail]
+    assert told == [(2, "jsAllocations that are no nativeAllocations")]
+
+
 def test_a_gecko_profile_and_its_wrapper(tmp_path: Path) -> None:
     trace = loaded(made.gecko(), tmp_path)
     data = trace.threads[0][1].load(trace)

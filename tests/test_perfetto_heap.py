@@ -240,7 +240,8 @@ def test_trace_processor_keeps_threads_of_one_number_apart(tmp_path: Path, trace
 def allocations_of(*rows: tuple[int, int, int, int]) -> Table:
     """(time after START, size, stack, object)"""
     ts, size, stack, number = (list(column) for column in zip(*rows, strict=True))
-    return Table(ALLOCATIONS, {"ts": [START + t for t in ts], "size": size, "stack": stack, "object": number})
+    columns = {"ts": [START + t for t in ts], "size": size, "stack": stack, "object": number}
+    return Table(ALLOCATIONS, columns | {"class_name": [0] * len(ts)})
 
 
 def with_allocations() -> tuple[Built, list[tuple[int, int, list[Table]]]]:

@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import firefox_profiles as made
 import pytest
 from builders.xray import Basic
 from conftest import examples
@@ -158,6 +159,29 @@ def test_allocations_are_those_of_info(query: Run) -> None:
     wanted = {row["name"]: [row[name] for name in names] for row in summary["allocations"]["classes"]}
     rows = query(HEAP, "SELECT * FROM traceferry_allocations")
     assert {row["class"]: [int(row[name]) for name in names] for row in rows} == wanted != {}
+
+
+def test_allocations_without_a_class_are_of_their_function(query: Run, tmp_path: Path) -> None:
+    """As Firefox records them: main allocates 2000 bytes, inner (inlined into main) 1000, which are freed."""
+    given = made.profile()
+    given["threads"][0]["nativeAllocations"] = {
+        "time": [1, 2, 3], "weight": [1000, 2000, -1000], "weightType": "bytes", "stack": [1, 0, 1],
+        "memoryAddress": [1, 2, 1], "threadId": [7] * 3, "length": 3,
+    }  # fmt: skip
+    path = made.written(given, tmp_path / "p.json")
+    allocations = summarize(traceferry.load(path))["allocations"]
+    assert [(row["stack"], row["bytes"]) for row in allocations["sites"]] == [
+        (["main"], 2000),
+        (["inner", "main"], 1000),
+    ]
+    rows = query(path, "SELECT * FROM traceferry_allocations")
+    assert [(row["class"], int(row["bytes"]), int(row["freed_bytes"])) for row in rows] == [
+        ("[unknown class]", 3000, 1000)
+    ]
+    traceferry.convert(path, tmp_path / "p.pftrace")
+    again = summarize(traceferry.load(tmp_path / "p.pftrace"))["allocations"]
+    assert [row["stack"] for row in again["sites"]] == [["main"], ["inner", "main"]]
+    assert [row["name"] for row in again["classes"]] == ["[unknown class]"]
 
 
 def test_markers_are_those_of_info(query: Run) -> None:

@@ -23,7 +23,8 @@ NO_SIZE = -(1 << 62)  # in the place of one
 
 class Rows(NamedTuple):
     """Allocations by time. stack: of the thread's stacks, -1 is none; size: negative is freed, and what is 0 is not
-    here; address: -1 is unknown; n_left_out: without a time or a size."""
+    here; address: -1 is unknown; n_left_out: without a time or a size; n_unmatched: in the table
+    of JavaScript's objects alone, where there is one of native allocations, which those are a part of."""
 
     ts: Array
     stack: Array
@@ -31,6 +32,7 @@ class Rows(NamedTuple):
     address: Array
     class_name: list[str]
     n_left_out: int
+    n_unmatched: int = 0
 
     def in_time(self) -> Rows:
         order = np.argsort(self.ts, kind="stable")
@@ -89,7 +91,8 @@ def _joined(native: Rows | None, js: Rows | None) -> Rows | None:
         named[key].append(name)
     for names in named.values():
         names.reverse()
-    return native._replace(class_name=[named[key].pop() if named[key] else "" for key in _keys(native)])
+    names = [found.pop() if (found := named.get(key)) else "" for key in _keys(native)]
+    return native._replace(class_name=names, n_unmatched=sum(map(len, named.values())))
 
 
 def _keys(rows: Rows) -> Iterator[tuple[int, int, int]]:

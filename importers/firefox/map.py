@@ -189,6 +189,7 @@ class _Profile:
         for name in (*UNUSED_OF_THREAD, *(f"samples.{name}" for name in UNUSED_OF_SAMPLES)):
             self._lose(name.removeprefix("samples."), _n_values(members, name))
         self.n_sorted += rows.n_sorted
+        self._lose("jsAllocations that are no nativeAllocations", allocated.n_unmatched if allocated is not None else 0)
         self.n_untimed += rows.n_lost + (allocated.n_left_out if allocated is not None else 0)
         self.n_open += found.n_open
         spans = [(int(one.ts[0]), int(one.ts[-1])) for one in (rows, allocated) if one is not None and len(one.ts)]

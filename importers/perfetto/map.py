@@ -60,7 +60,9 @@ UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "byte
 # Sessions of our own traces that are views of sizes; samples that are of no thread.
 OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
 # That of our allocations, and what stands for its event.
-OWN_ALLOCATIONS, ALLOCATED = "allocations", -1
+# The leaf of a stack of ours is the class of what was allocated, or the function that allocated.
+OWN_ALLOCATIONS = {"allocations": -1, "native allocations": -2}
+ALLOCATED, OF_FUNCTIONS = OWN_ALLOCATIONS.values()
 OF_TRACE = "trace_attribute."
 # What our traces say of JIT tiers, which have no place in a trace.
 OWN_TIERS = "tiers"
@@ -280,10 +282,10 @@ class _Mapping:
             for number, name, unit in zip(ids, sources, units, strict=True)
             if self.is_ours and name.startswith(OWN_VIEW) and unit == "bytes"
         }
-        is_allocation = (OWN_ALLOCATIONS, "bytes")
         allocations = {
-            number for number, *of in zip(ids, sources, units, strict=True) if self.is_ours and (*of,) == is_allocation
-        }
+            number: OWN_ALLOCATIONS[name] for number, name, unit in zip(ids, sources, units, strict=True)
+            if self.is_ours and unit == "bytes" and name in OWN_ALLOCATIONS
+        }  # fmt: skip
         others = [number for number in ids if number not in views and number not in allocations]
         rows = self._events(session, others, sources, units)
         callsite = answer["callsite"].numbers(-1)
@@ -301,25 +303,26 @@ class _Mapping:
                     view = Table(SAMPLES, {key: column[mine] for key, column in columns.items() if "cpu" not in key})
                     self._process(one).threads.append(view_of(name, "bytes", view, self._process(one)))
         owner = np.where(np.isin(session, list(views)), NO_SESSION, owner)
-        event = np.array(
-            [ALLOCATED if number in allocations else rows.get(number, 0) for number in session.tolist()], np.int64
-        )
+        event = np.array([allocations.get(number, rows.get(number, 0)) for number in session.tolist()], np.int64)
         for thread, mine in rows_by_key(owner).items():
             if thread == NO_SESSION:
                 continue
             for row, part in rows_by_key(event[mine]).items():
                 found = {name: column[mine[part]] for name, column in columns.items()}
-                if row == ALLOCATED:
-                    self.loaders[thread].allocations = self._allocated(found)
+                if row in (ALLOCATED, OF_FUNCTIONS):
+                    loader = self.loaders[thread]
+                    loader.allocations = loader.allocations.merged(self._allocated(found, row == ALLOCATED))
                 else:
                     self.loaders[thread].samples[row] = found
 
-    def _allocated(self, samples: dict[str, Array]) -> Table:
-        """Returns ALLOCATIONS of samples that weigh them: the leaf of each stack is the object's class."""
+    def _allocated(self, samples: dict[str, Array], are_classed: bool) -> Table:
+        """Returns ALLOCATIONS of samples that weigh them. are_classed: the leaf of each stack is the object's class."""
         trace = self.trace
         has_stack = samples["stack"] >= 0
         ts, stack, size = (samples[name][has_stack] for name in ("ts", "stack", "weight"))
         class_name = trace.funcs["name"][trace.frames["func"][trace.stacks["frame"][stack]]]
+        if not are_classed:
+            class_name = np.full(len(stack), -1, np.int32)
         return Table(ALLOCATIONS, {"ts": ts, "size": size, "class_name": class_name, "stack": stack})
 
     def _profiled(self, utid: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.rows import Rows, by_pair
 from traceferry.heap._allocations import tally
+from traceferry.heap.classes import UNKNOWN_CLASS
 from traceferry.model import Array, Event, MarkerType, Process, Table, Trace, TraceBuilder, sums
 from traceferry.native.arrays import grown
 
@@ -127,31 +128,46 @@ class AllocationTotals:
 
     def __init__(self) -> None:
         self.by_class = np.zeros((1, 4), np.int64)
-        self._by_stack = np.zeros((1, 4), np.int64)
+        # By stack, of the allocations that have a class, which is the leaf, and of those that have none.
+        self._classed, self._classless = np.zeros((1, 4), np.int64), np.zeros((1, 4), np.int64)
 
     def add(self, allocations: Table) -> Array:
         """Adds a thread; returns its amounts, int64[4]."""
-        of_class, of_stack = np.zeros((1, 4), np.int64), np.zeros((1, 4), np.int64)
+        of_class, classed, classless = (np.zeros((1, 4), np.int64) for _ in range(3))
         totals = allocations.totals()
         if totals is not None:
-            rows = (totals[:, nth] + 1 for nth in (0, 1))
-            of_class, of_stack = (_by_row(row, totals[:, 2:], int(row.max(initial=0)) + 1) for row in rows)
+            lacks = totals[:, 0] < 0
+            of_class, classed, classless = (
+                _by_index(rows[:, nth], rows[:, 2:])
+                for rows, nth in ((totals, 0), (totals[~lacks], 1), (totals[lacks], 1))
+            )
         for piece in allocations.pieces() if totals is None else ():
-            of_class = _tallied(of_class, piece["class_name"], piece["size"])
-            of_stack = _tallied(of_stack, piece["stack"], piece["size"])
+            class_name, stack, size = (piece[name] for name in ("class_name", "stack", "size"))
+            of_class, lacks = _tallied(of_class, class_name, size), class_name < 0
+            if lacks.any():
+                classless = _tallied(classless, stack[lacks], size[lacks])
+                stack, size = stack[~lacks], size[~lacks]
+            classed = _tallied(classed, stack, size)
         self.by_class = _summed(self.by_class, of_class[:, AMOUNTS])
-        self._by_stack = _summed(self._by_stack, of_stack[:, AMOUNTS])
+        self._classed = _summed(self._classed, classed[:, AMOUNTS])
+        self._classless = _summed(self._classless, classless[:, AMOUNTS])
         return total_amounts(of_class[:, AMOUNTS])
 
     def by_stack(self, trace: Trace) -> Array:
-        """Returns the amounts of each stack that allocated; its leaf is the class."""
-        return self._by_stack[1 : len(trace.stacks) + 1]
+        """Returns the amounts of each stack that allocated; its leaf is the class, where that is known."""
+        return _summed(self._classed, self._classless)[1 : len(trace.stacks) + 1]
 
     def by_site(self, trace: Trace) -> Array:
-        """Returns the amounts of the stacks that allocated: those of the allocations without their leaf, the class."""
+        """Returns the amounts of the stacks that allocated: those of the allocations without their leaf, the class. The
+        leaf of what has no class is the function that allocated, unless it stands for unknown classes."""
         n = len(self.by_stack(trace)) + 1
         site_row = np.concatenate((np.zeros(1, np.int64), trace.stacks["prefix"][: n - 1].astype(np.int64) + 1))
-        return _by_row(site_row, self._by_stack[:n], n)
+        own_row = np.arange(n)
+        for row in np.flatnonzero(self._classless[1:n].any(axis=1)).tolist():
+            if trace.func_name(int(trace.frames["func"][trace.stacks["frame"][row]])) == UNKNOWN_CLASS:
+                own_row[row + 1] = site_row[row + 1]
+        classed, classless = self._classed[:n], self._classless[:n]
+        return _summed(_by_row(site_row[: len(classed)], classed, n), _by_row(own_row[: len(classless)], classless, n))
 
 
 def _tallied(totals: Array, index: Array, size: Array) -> Array:
@@ -162,6 +178,11 @@ def _tallied(totals: Array, index: Array, size: Array) -> Array:
         totals = np.concatenate((totals, np.zeros((missing + len(totals), 4), np.int64)))
     tally(rows, size, totals)
     return totals
+
+
+def _by_index(index: Array, amounts: Array) -> Array:
+    """Returns the sums of amounts of the same index; row i is of index i - 1."""
+    return _by_row(index + 1, amounts, int(index.max(initial=-1)) + 2)
 
 
 def _by_row(row: Array, amounts: Array, n: int) -> Array:
