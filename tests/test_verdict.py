@@ -1055,7 +1055,8 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "two recordings whose clocks do not fit": (
         {"stacks": {f"f@app {MAIN}": 9}, "notes": {"clock_unrelated": {"advice": "record each of them with -k"}},
          "command": "perf record -k CLOCK_MONOTONIC ./app"},
-        ["the inputs' clocks have no known relation; each starts at its own zero", "  record each of them with -k"],
+        ["the inputs' clocks have no known relation; they are shown as if they had begun together",
+         "  record each of them with -k"],
     ),
     "no samples": (
         {"stacks": {}, "command": "perf record ./app", "notes": {"no_samples": {"detail": "cycles did not occur"}}},

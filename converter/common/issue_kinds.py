@@ -106,8 +106,10 @@ KINDS: dict[str, Kind] = {
         "the header's clock frequency is unusable; ticks are treated as nanoseconds"),
     "clock_backwards": Kind("info", "time stamps that ran backwards were raised to the one before",
         "the CPUs' counters are not in step"),
-    "clock_unrelated": Kind("loss", "the inputs' clocks have no known relation; each starts at its own zero",
+    "clock_unrelated": Kind("loss",
+        "the inputs' clocks have no known relation; they are shown as if they had begun together",
         "record them with the same clock"),
+    "clock_missing": Kind("info", "inputs without a clock are shown as if they had begun with the others"),
     "event_time_guessed": Kind("info", "events without a usable time stamp get the time of the preceding record",
         "some versions of the recorder never store the time of an event"),
     # samples and jitted code

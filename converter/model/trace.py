@@ -471,6 +471,17 @@ class Trace:
         return [getattr(self, spec.name) for spec in GLOBAL_TABLES]
 
 
+class ClockPart(NamedTuple):
+    """A part of a trace whose times are on one clock: what was added until the next part began. n_processes, n_code:
+    how many processes and code objects there were before; clock: None is none; is_apart: it has no known relation to
+    the trace's clock."""
+
+    n_processes: int
+    n_code: int
+    clock: Clock | None
+    is_apart: bool
+
+
 class TraceBuilder(Trace):
     """A trace while it is made: importers intern into the global tables and append processes. Of another trace, its
     continuation: its tables begin with the other's rows, and what is noted in its report is noted in the other's, too.
@@ -513,6 +524,7 @@ class TraceBuilder(Trace):
         self.attributes = dict(of.attributes) if of else {}
         self.report = Report(of.report if of else None)
         self._kept: dict[int, tuple[object, Any]] = {}
+        self.clock_parts: list[ClockPart] = []
 
     def done(self) -> Trace:
         """Returns the trace that was made. This builder, whose tables it has, is read-only from now on."""
@@ -545,17 +557,25 @@ class TraceBuilder(Trace):
 
     def join_clock(self, clock: Clock, within_ns: int = 0) -> int:
         """Puts the trace on `clock` if it has none yet. Returns what an importer adds to its time stamps, in ns: 0 for
-        clocks of one kind that seem to be less than within_ns apart, which are one."""
+        clocks of one kind that seem to be less than within_ns apart, which are one, and for those without a known
+        relation. To be called before the processes with these times are added."""
         if self.clock is None or (self.clock.kind == clock.kind and self.clock.unix_zero_ns is None):
             self.clock = clock
-        if self.clock == clock or (self.clock.kind == clock.kind and clock.unix_zero_ns is None):
-            return 0
+        apart_ns = 0
         if self.clock.unix_zero_ns is not None and clock.unix_zero_ns is not None:
-            apart = clock.unix_zero_ns - self.clock.unix_zero_ns
-            return 0 if self.clock.kind == clock.kind and abs(apart) < within_ns else apart
-        if self.clock.kind != clock.kind:
+            apart_ns = clock.unix_zero_ns - self.clock.unix_zero_ns
+            apart_ns = 0 if self.clock.kind == clock.kind and abs(apart_ns) < within_ns else apart_ns
+        elif self.clock.kind != clock.kind:
             self.report.note("clock_unrelated", where=clock.kind, detail=f"{clock.kind} and {self.clock.kind}")
-        return 0
+            self.begin_apart(clock)
+            return 0
+        self.clock_parts.append(ClockPart(len(self.processes), len(self.code), clock, is_apart=False))
+        return apart_ns
+
+    def begin_apart(self, clock: Clock | None) -> None:
+        """Says that the times of what is added now have no known relation to the trace's clock. clock: theirs, None is
+        none, as where times are made up."""
+        self.clock_parts.append(ClockPart(len(self.processes), len(self.code), clock, is_apart=True))
 
     def add_category(self, name: str, color: str = "", parent: int = -1) -> int:
         """Returns the row of `categories`. color: by default that of CATEGORY_COLORS, which then has the name; parent:

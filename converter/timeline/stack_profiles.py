@@ -143,8 +143,11 @@ class StackProfile:
 
     def __init__(self, trace: TraceBuilder, of: Input, clock: Clock | None = None) -> None:
         self.trace, self.path = trace, of.path
-        self.offset_ns = trace.join_clock(clock) if clock is not None else 0
-        trace.clock = trace.clock or Clock("monotonic")
+        self.offset_ns = 0
+        if clock is None:
+            trace.begin_apart(None)
+        else:
+            self.offset_ns = trace.join_clock(clock)
         self.frames = Frames(trace)
         self.processes: dict[object, Process] = {}
         trace.inputs.append(of._replace(path=encodable(of.path), producer=encodable(of.producer)))

@@ -50,6 +50,7 @@ def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) 
             trace.report.note("clock_differs", detail=f"{kind} and {clock.kind}: {reason}")
         else:
             trace.report.note("clock_unrelated", where=kind, detail=f"{kind} and {clock.kind}", advice=ONE_CLOCK)
+            trace.begin_apart(Clock(kind, unix_zero))
         return 0
     detail = f"samples on {kind} were moved by {offset_ns} ns to {clock.kind}, {reason}"
     trace.report.note("clock_aligned", detail=detail)

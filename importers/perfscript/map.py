@@ -116,7 +116,7 @@ class _Samples:
 
 def to_trace(source: Source, trace: TraceBuilder) -> None:
     """Adds the samples of a text. Raises FormatError where it has none."""
-    profile = StackProfile(trace, Input(source.name, "perfscript", "", "perf"), Clock("monotonic"))
+    profile = StackProfile(trace, Input(source.name, "perfscript", "", "perf"))
     samples = _Samples(profile)
     for _, text in pieces(source.data):
         samples.add(text)
@@ -125,7 +125,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         raise FormatError("no line is a sample as perf script prints it", 0, path=source.path)
     ts = np.array(samples.ts)
     is_untimed = bool((ts < 0).any())
-    ts = (np.arange(len(ts)) * UNTIMED_NS if is_untimed else ts) + profile.offset_ns
+    ts = np.arange(len(ts)) * UNTIMED_NS if is_untimed else ts + trace.join_clock(Clock("monotonic"))
     _add_threads(profile, samples, ts, source.name)
     report, path = trace.report, source.path
     report.note("names_not_in_text", samples.frames.n_nameless, where=path)
