@@ -534,38 +534,107 @@ def test_a_byte_order_mark_is_not_for_the_engine(tmp_path: Path) -> None:
     assert sum(len(thread.load(trace).calls) for trace in [load_checked(path)] for _, thread in trace.threads) == 2
 
 
-@pytest.mark.parametrize("profilers", [(9,), (9, 10)])
-def test_what_v8_s_profiler_has_sampled_is_of_the_main_thread(profilers: tuple[int, ...], tmp_path: Path) -> None:
-    """Of several profilers, as of workers, the trace does not tell whom each has sampled."""
-    names = {7: "CrRendererMain"} | dict.fromkeys(profilers, "v8:ProfEvntProc")
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "thread_name", "pid": 7, "tid": tid, "ts": 0, "args": {"name": name}}
-        for tid, name in names.items()
-    ]
-    calls = [("(root)", "", 1), ("f", "a.js", 2), ("(idle)", "", 3)]
-    nodes = [
-        {"id": n, "callFrame": {"functionName": name, "url": url, "scriptId": n}} | ({"parent": 1} if n > 1 else {})
-        for name, url, n in calls
-    ]
-    for tid in profilers:
-        common = {"ph": "P", "id": hex(tid), "pid": 7, "cat": "disabled-by-default-v8.cpu_profiler"}
-        events.append(common | {"name": "Profile", "tid": 7, "ts": 5, "args": {"data": {"startTime": 5}}})
-        data = {"cpuProfile": {"nodes": nodes, "samples": [2, 3, 2]}, "timeDeltas": [10, 20, 20]}
-        events.append(common | {"name": "ProfileChunk", "tid": tid, "ts": 90, "args": {"data": data}})
-    events.append({"ph": "X", "name": "RunTask", "pid": 7, "tid": 7, "ts": 1, "dur": 80})
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    trace = load_checked(path)
-    n_samples = {thread.tid: len(thread.load(trace).samples) for _, thread in trace.threads}
-    kinds = {issue.kind for issue in trace.report}
-    if len(profilers) == 1:
-        assert n_samples == {7: 3, 9: 0}
-        assert "samples_of_profiler" in kinds
-        (costs,) = summarize(trace)["costs"]
-        assert [(cost["amount"], cost["is_idle"]) for cost in costs["largest"]] == [(2, False), (1, True)]
-    else:
-        assert n_samples == {7: 0, 9: 3, 10: 3}
-        assert "samples_of_profiler" not in kinds
+class Profiled:
+    """A trace in Chrome's format, of process 7, in which V8's profiler has sampled threads."""
+
+    def __init__(self, names: dict[int, str]) -> None:
+        self.events: list[dict[str, Any]] = [
+            {"ph": "M", "name": "thread_name", "pid": 7, "tid": tid, "ts": 0, "args": {"name": name}}
+            for tid, name in names.items()
+            if name
+        ]
+        self.events.append({"ph": "X", "name": "RunTask", "pid": 7, "tid": 7, "ts": 1, "dur": 80})
+
+    def profile(self, number: int, thread: int, profiler: int, begin: int = 5, n: int = 3) -> None:
+        """Of n samples, of which the second one is idle."""
+        calls = [("(root)", "", 1), ("f", "a.js", 2), ("(idle)", "", 3)]
+        nodes = [
+            {"id": n, "callFrame": {"functionName": name, "url": url, "scriptId": n}} | ({"parent": 1} if n > 1 else {})
+            for name, url, n in calls
+        ]
+        common = {"ph": "P", "id": hex(number), "pid": 7, "cat": "disabled-by-default-v8.cpu_profiler"}
+        start = common | {"name": "Profile", "tid": thread, "ts": begin, "args": {"data": {"startTime": begin}}}
+        samples = [2, 3, *[2] * n][:n]
+        data = {"cpuProfile": {"nodes": nodes, "samples": samples}, "timeDeltas": [10] * n}
+        self.events += [
+            start,
+            common | {"name": "ProfileChunk", "tid": profiler, "ts": begin + 90, "args": {"data": data}},
+        ]
+
+    def load(self, folder: Path) -> Trace:
+        (folder / "trace.json").write_text(json.dumps({"traceEvents": self.events}))
+        return load_checked(folder / "trace.json")
+
+
+def n_samples(trace: Trace) -> dict[int, list[int]]:
+    """Of each thread that has some: of the first event, and of others."""
+    loaded = {thread.tid: thread.load(trace) for _, thread in trace.threads}
+    found = {tid: [len(data.samples), *map(len, data.other_samples.values())] for tid, data in loaded.items()}
+    return {tid: numbers for tid, numbers in found.items() if any(numbers)}
+
+
+@pytest.mark.parametrize("profiler", ["v8:ProfEvntProc", ""], ids=["Chrome", "Node"])
+def test_what_v8_s_profilers_have_sampled_is_of_those_threads(profiler: str, tmp_path: Path) -> None:
+    """Which the event that begins a profile tells."""
+    made = Profiled({7: "CrRendererMain", 8: "DedicatedWorker", 9: profiler, 10: profiler})
+    made.profile(1, thread=7, profiler=9)
+    made.profile(2, thread=8, profiler=10, n=5)
+    trace = made.load(tmp_path)
+    assert n_samples(trace) == {7: [3], 8: [5]}
+    assert {issue.kind: issue.count for issue in trace.report} == {"samples_of_profiler": 8}
+    (costs,) = summarize(trace)["costs"]
+    assert [(cost["amount"], cost["is_idle"]) for cost in costs["largest"]] == [(6, False), (2, True)]
+
+
+@pytest.mark.parametrize(
+    ("begin", "wanted"), [(20, {7: [5, 3]}), (900, {7: [8]})], ids=["at the same time", "one after the other"]
+)
+def test_two_profiles_of_one_thread(begin: int, wanted: dict[int, list[int]], tmp_path: Path) -> None:
+    """As of node --cpu-prof with a trace of V8's profiler: what is sampled twice is no twice as much time."""
+    made = Profiled({7: "JavaScriptMainThread"})
+    made.profile(1, thread=7, profiler=9, n=5)
+    made.profile(2, thread=7, profiler=10, begin=begin)
+    trace = made.load(tmp_path)
+    assert n_samples(trace) == wanted
+    assert ("profiles_beside" in {issue.kind for issue in trace.report}) == (len(wanted[7]) > 1)
+
+
+def test_profiles_of_v8_in_a_perfetto_trace(tmp_path: Path) -> None:
+    """As Chrome writes it, whose sequences are of a thread each."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+
+    recorded = perfetto_trace_pb2.Trace()
+    threads = {1: 7, 2: 8, 3: 9, 4: 10}
+    for sequence, tid in threads.items():
+        packet = recorded.packet.add(trusted_packet_sequence_id=sequence, sequence_flags=1, timestamp=1)
+        packet.trace_packet_defaults.track_event_defaults.track_uuid = tid
+        track = recorded.packet.add(trusted_packet_sequence_id=sequence, sequence_flags=2, timestamp=1).track_descriptor
+        track.uuid, track.thread.pid, track.thread.tid = tid, 7, tid
+        track.thread.thread_name = "v8:ProfEvntProc" if tid > 8 else "CrRendererMain" if tid == 7 else "Worker"
+    node = {"id": 1, "callFrame": {"functionName": "f", "scriptId": 1}}
+    for number, sequence, data in [
+        (1, 1, {"startTime": 5}), (2, 2, {"startTime": 6}),
+        (1, 3, {"cpuProfile": {"nodes": [node], "samples": [1] * 3}, "timeDeltas": [10] * 3}),
+        (2, 4, {"cpuProfile": {"nodes": [node], "samples": [1] * 4}, "timeDeltas": [10] * 4}),
+    ]:  # fmt: skip
+        packet = recorded.packet.add(trusted_packet_sequence_id=sequence, sequence_flags=2, timestamp=9)
+        packet.interned_data.debug_annotation_names.add(iid=1, name="data")
+        packet.track_event.legacy_event.phase, packet.track_event.legacy_event.unscoped_id = ord("P"), number
+        packet.track_event.debug_annotations.add(name_iid=1, legacy_json_value=json.dumps(data, separators=(",", ":")))
+    clocks = recorded.packet.add(trusted_packet_sequence_id=1, timestamp=1).clock_snapshot.clocks
+    for number in (3, 6):
+        clocks.add(clock_id=number, timestamp=1)
+    packets = sorted(recorded.packet, key=lambda packet: not packet.HasField("clock_snapshot"))
+    path = tmp_path / "x.pftrace"
+    path.write_bytes(perfetto_trace_pb2.Trace(packet=packets).SerializeToString())
+    assert n_samples(load_checked(path)) == {7: [3], 8: [4]}
+
+
+def test_a_profile_of_nobody_is_of_the_main_thread(tmp_path: Path) -> None:
+    """The event that begins it names a thread of which the trace knows nothing else."""
+    made = Profiled({7: "CrRendererMain", 9: "v8:ProfEvntProc"})
+    made.profile(1, thread=77, profiler=9)
+    assert n_samples(made.load(tmp_path)) == {7: [3]}
 
 
 def test_waits_come_back(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ cdef enum:
     FIXED64 = 1
     BYTES = 2
     FIXED32 = 5
-    # Of Trace, TracePacket and ThreadDescriptor.
+    # Of Trace, TracePacket, TrackDescriptor and ThreadDescriptor.
     PACKET = 1
     SEQUENCE = 10
     THREAD_DESCRIPTOR = 44
+    TRACK_DESCRIPTOR = 60
+    THREAD = 4
     PID = 1
     TID = 2
 
@@ -72,41 +74,59 @@ cdef class Field:
         return self.end <= n
 
 
+cdef class ThreadNumbers:
+    """What a descriptor of a thread says."""
+
+    cdef int64_t pid, tid
+    cdef bint is_there
+
+    cdef void read(self, const uint8_t[::1] data, Field descriptor, Field field) noexcept nogil:
+        """field: is overwritten."""
+        cdef int64_t at = descriptor.at
+        self.is_there = True
+        while field.read(data, at, descriptor.end):
+            if field.number == PID:
+                self.pid = field.value
+            elif field.number == TID:
+                self.tid = field.value
+            at = field.end
+
+
 def threads_at(const uint8_t[::1] data, const int64_t[::1] places):
-    """Returns a list of (process, thread): those that the descriptor of its sequence names, for the packet around each
-    place; None where there is none. places: rising."""
+    """Returns a list of (process, thread): those that the last descriptor of its sequence names, for the packet around
+    each place; None where there is none. places: rising."""
     cdef int64_t n = data.shape[0]
     cdef int64_t at = 0
-    cdef int64_t inner, sequence, pid, tid
+    cdef int64_t inner, part, sequence
     cdef Py_ssize_t nth = 0
     cdef Py_ssize_t n_places = places.shape[0]
     cdef Field packet = Field()
     cdef Field field = Field()
-    cdef Field number = Field()
-    cdef bint is_described
+    cdef Field of_track = Field()
+    cdef Field rest = Field()
+    cdef ThreadNumbers thread = ThreadNumbers()
     known = {}
     found = []
     while nth < n_places and packet.read(data, at, n):
         at = packet.end
         if packet.number != PACKET:
             continue
-        sequence, pid, tid, is_described = -1, -1, -1, False
+        sequence, thread.is_there = -1, False
         inner = packet.at
         while field.read(data, inner, packet.end):
+            inner = field.end
             if field.number == SEQUENCE:
                 sequence = field.value
             elif field.number == THREAD_DESCRIPTOR:
-                is_described = True
-                inner = field.at
-                while number.read(data, inner, field.end):
-                    if number.number == PID:
-                        pid = number.value
-                    elif number.number == TID:
-                        tid = number.value
-                    inner = number.end
-            inner = field.end
-        if is_described:
-            known[sequence] = pid, tid
+                thread.read(data, field, rest)
+            elif field.number == TRACK_DESCRIPTOR:
+                part = field.at
+                while of_track.read(data, part, field.end):
+                    part = of_track.end
+                    if of_track.number == THREAD:
+                        thread.read(data, of_track, rest)
+        if thread.is_there:
+            known[sequence] = thread.pid, thread.tid
         while nth < n_places and places[nth] < at:
             found.append(known.get(sequence))
             nth += 1

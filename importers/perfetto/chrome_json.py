@@ -95,12 +95,12 @@ def merged_threads(data: memoryview) -> list[int]:
 
 def _events(data: memoryview, tid: int) -> Iterator[dict[str, Any]]:
     """Yields events of threads of this number, of some process, but for those that name them."""
-    for event in _events_at(data, places_of_thread(data, tid, MOST_EVENTS).tolist()):
+    for event in events_around(data, places_of_thread(data, tid, MOST_EVENTS).tolist()):
         if event.get("tid") == tid and event.get("ph") != METADATA:
             yield event
 
 
-def _events_at(data: memoryview, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+def events_around(data: memoryview, places: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yields the innermost object with a member `tid` around each place, {} for none."""
     for at in places:
         yield _event_at(data, at)

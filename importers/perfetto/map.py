@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import count
 
 import numpy as np
@@ -15,6 +14,7 @@ from traceferry.importers.perfetto._slices import extent
 from traceferry.importers.perfetto.decode import Tables
 from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
 from traceferry.importers.perfetto.layout import is_perfetto_trace
+from traceferry.importers.perfetto.metadata import attributes_of, clock_of, metadata, producer
 from traceferry.importers.perfetto.scheduling import cpus, own_stopped, read_scheduling, unknown_after
 from traceferry.importers.perfetto.slices import (
     CALL_TRACKS,
@@ -27,6 +27,7 @@ from traceferry.importers.perfetto.slices import (
 )
 from traceferry.importers.perfetto.stacks import add_stacks, own_tiers
 from traceferry.importers.perfetto.states import LOG, read_logs, read_states
+from traceferry.importers.perfetto.v8 import beside_others, profiles_of, threads_profiled
 from traceferry.model import (
     ALLOCATIONS,
     COUNTER_VALUES,
@@ -34,8 +35,6 @@ from traceferry.model import (
     SCHEDULING,
     STATES,
     Array,
-    Clock,
-    ClockKind,
     Counter,
     Event,
     Input,
@@ -50,9 +49,6 @@ from traceferry.model import (
 from traceferry.native.distinct import distinct_with_places
 from traceferry.timeline import off_cpu
 
-# BuiltinClock of clock_snapshot.proto.
-REALTIME, MONOTONIC, MONOTONIC_RAW, BOOTTIME = 1, 3, 5, 6
-CLOCKS: dict[int, ClockKind] = {REALTIME: "realtime", MONOTONIC: "monotonic", MONOTONIC_RAW: "monotonic_raw"}
 # The number of what belongs to no thread, which no thread has; further places have smaller ones.
 NOBODY = -1
 TRACE_NAME, CPUS_NAME, GPUS_NAME = "Trace", "CPUs", "GPUs"
@@ -63,7 +59,6 @@ OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
 # The leaf of a stack of ours is the class of what was allocated, or the function that allocated.
 OWN_ALLOCATIONS = {"allocations": -1, "native allocations": -2}
 ALLOCATED, OF_FUNCTIONS = OWN_ALLOCATIONS.values()
-OF_TRACE = "trace_attribute."
 # What our traces say of JIT tiers, which have no place in a trace.
 OWN_TIERS = "tiers"
 # And of threads that were stopped, whose state is that of what is unknown.
@@ -71,6 +66,8 @@ OWN_STOPPED = "stopped_threads"
 MOST_DIGITS = 18
 # The thread that says what V8's profiler has sampled of another one.
 V8_PROFILER = "v8:ProfEvntProc"
+# The event of a profile during which its thread has another one.
+PROFILE_BESIDE = "samples of another profile"
 # A recorder that knows threads but no process, since there is one; how its file begins tells the number.
 ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", re.compile(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
 MOST_NUMBER = (1 << 31) - 1
@@ -87,10 +84,10 @@ class _Mapping:
         self.source, self.tables, self.trace = source, tables, trace
         bounds = tables["bounds"]
         start, end = (bounds[name].numbers().tolist() or [0] for name in ("start_ts", "end_ts"))
-        self.offset_ns = trace.join_clock(_clock_of(tables))
+        self.offset_ns = trace.join_clock(clock_of(tables))
         self.start = int(start[0]) + self.offset_ns
         self.end = max(int(end[0]) + self.offset_ns, self.start)
-        self.is_ours = _producer(tables) == "traceferry"
+        self.is_ours = producer(tables) == "traceferry"
         self.slices, self.n_moved = read_slices(tables, self.offset_ns, self.start, self.end)
         self.arguments, self.flows = arguments_by_set(tables), flows_by_slice(tables)
         self.span = Span(self.offset_ns, self.start, self.end)
@@ -98,20 +95,22 @@ class _Mapping:
         self.members: dict[int, Thread] = {}
         self.main: dict[int, int] = {}
         self.profilers: dict[int, list[int]] = {}
+        # Threads by the numbers of process and thread that the file has.
+        self.by_number: dict[tuple[int, int], int] = {}
         # Threads of which the trace says nothing but, perhaps, what they did.
         self.unsaid: list[tuple[Process, int]] = []
         # What belongs to no thread, by (process, number).
         self.places = {(TRACE_NAME, 0): NOBODY}
         self.outside: dict[str, Process] = {}
-        self.is_one_program = ("trace_type", ONE_PROGRAM) in _values(tables)
+        self.is_one_program = ("trace_type", ONE_PROGRAM) in metadata(tables)
         self.program: Process | None = None
 
     def add(self) -> None:
         trace, tables = self.trace, self.tables
         trace.inputs.append(
-            Input(encodable(self.source.name), "perfetto", f"trace_processor {tables.version}", _producer(tables))
+            Input(encodable(self.source.name), "perfetto", f"trace_processor {tables.version}", producer(tables))
         )
-        attributes = _attributes(tables, self.is_ours)
+        attributes = attributes_of(tables, self.is_ours)
         tiers = own_tiers(trace, attributes.pop(OWN_TIERS, "")) if self.is_ours else None
         self.stopped = own_stopped(trace, attributes.pop(OWN_STOPPED, "")) if self.is_ours else None
         for name, value in attributes.items():
@@ -147,10 +146,11 @@ class _Mapping:
     # ------------------------------------------------------------ processes and threads
 
     def _add_threads(self) -> None:
-        answer = self.tables["processes"]
+        answer, pids = self.tables["processes"], dict[int, int]()
         columns = (answer[name].numbers(-1).tolist() for name in ("upid", "pid", "start_ts", "end_ts"))
         for upid, pid, start, end, name in zip(*columns, answer["name"].texts(), strict=True):
             number, said = self._number(pid)
+            pids[upid] = said
             shown = encodable(name) or f"process {said}"
             shown = shown if number == said or not name else f"{shown} ({said})"
             self.processes[upid] = Process(number, shown, *self._span(start, end))
@@ -172,6 +172,7 @@ class _Mapping:
             thread = Thread(number, shown, is_first, *self._span(start, end), self.loaders[utid])
             process.threads.append(thread)
             self.members[utid] = thread
+            self.by_number.setdefault((pids.get(upid, -1), said), utid)
             if name == V8_PROFILER:
                 self.profilers.setdefault(upid, []).append(utid)
             if upid in self.processes and (is_main == 1 or upid not in self.main):
@@ -263,13 +264,14 @@ class _Mapping:
         upid = answer["upid"].numbers(-1)
         if not len(utid):
             return
-        utid = self._profiled(utid)
+        ids = sessions["id"].numbers().tolist()
+        sources, units = (sessions[name].texts() for name in ("source", "timebase_unit"))
+        callsite = answer["callsite"].numbers(-1)
+        profile = profiles_of(self.tables, callsite, answer["is_of_v8"].numbers(0))
+        utid = self._profiled(utid, profile)
         owner = np.where(utid >= 0, utid, [self.main.get(number, NOBODY) for number in upid.tolist()])
         owner = np.where(np.isin(owner, list(self.members)), owner, NOBODY)
         weight = np.nan_to_num(answer["weight"].reals(), nan=1.0)
-        sources = sessions["source"].texts()
-        units = sessions["timebase_unit"].texts()
-        ids = sessions["id"].numbers().tolist()
         cpu = answer["cpu"].numbers(-1)
         for number, name in zip(ids, sources, strict=True):
             if name == CUMULATIVE:
@@ -286,9 +288,19 @@ class _Mapping:
             number: OWN_ALLOCATIONS[name] for number, name, unit in zip(ids, sources, units, strict=True)
             if self.is_ours and unit == "bytes" and name in OWN_ALLOCATIONS
         }  # fmt: skip
-        others = [number for number in ids if number not in views and number not in allocations]
-        rows = self._events(session, others, sources, units)
-        callsite = answer["callsite"].numbers(-1)
+        events = {
+            number: (name, unit)
+            for number, name, unit in zip(ids, sources, units, strict=True)
+            if number not in views and number not in allocations
+        }
+        beside = beside_others(answer["ts"].numbers(), profile, utid)
+        if beside:
+            number = max(ids, default=0) + 1
+            is_beside = np.isin(profile, list(beside))
+            session = np.where(profile >= 0, number + is_beside, session)
+            events |= {number: ("samples", "samples"), number + 1: (PROFILE_BESIDE, "samples")}
+            self.trace.report.note("profiles_beside", len(beside), where=self.source.name)
+        rows = self._events(session, events)
         stack = self.stacks[np.where((callsite >= 0) & (callsite < len(self.stacks)), callsite, -1)]
         columns = {
             "ts": np.clip(answer["ts"].numbers() + self.offset_ns, self.start, self.end),
@@ -325,34 +337,43 @@ class _Mapping:
             class_name = np.full(len(stack), -1, np.int32)
         return Table(ALLOCATIONS, {"ts": ts, "size": size, "class_name": class_name, "stack": stack})
 
-    def _profiled(self, utid: Array) -> Array:
-        """Returns the threads (int64) of samples, those of V8's profiler being of the main thread that it samples: of a
-        process with one. What several have sampled, as of workers, is not known."""
+    def _profiled(self, utid: Array, profile: Array) -> Array:
+        """Returns the threads (int64) of samples: those of V8's profiler are of the thread that it samples. Where the
+        trace does not tell, that is the main thread of a process with one profiler. profile: of each sample, -1 is
+        none."""
+        profiles = [number for number in distinct(profile).tolist() if number >= 0]
+        known = threads_profiled(self.source, self.tables, profiles) if profiles else {}
+        owners = {number: self.by_number[thread] for number, thread in known.items() if thread in self.by_number}
+        for number in profiles:
+            if number in owners:
+                utid = self._moved(utid, profile == number, owners[number])
+        is_left = ~np.isin(profile, list(owners))
         for upid, (profiler, *others) in self.profilers.items():
             main = self.main.get(upid, NOBODY)
             if not others and main in self.members and self.members[main].is_main:
-                is_profiler = utid == profiler
-                n = int(np.count_nonzero(is_profiler))
-                self.trace.report.note("samples_of_profiler", n, where=f"{upid}", detail=self.members[main].name)
-                utid = np.where(is_profiler, main, utid)
+                utid = self._moved(utid, is_left & (utid == profiler), main)
         return utid
 
-    def _events(self, session: Array, ids: list[int], sources: list[str], units: list[str]) -> dict[int, int]:
+    def _moved(self, utid: Array, is_moved: Array, owner: int) -> Array:
+        """Returns the threads of samples, of which some are of another one."""
+        n = int(np.count_nonzero(is_moved & (utid != owner)))
+        self.trace.report.note("samples_of_profiler", n, where=f"{owner}", detail=self.members[owner].name)
+        return np.where(is_moved, owner, utid)
+
+    def _events(self, session: Array, facts: dict[int, tuple[str, str]]) -> dict[int, int]:
         """Returns the event of each session; clocks come first, then what has most samples, time off the processors
-        last."""
-        counts = {number: int((session == number).sum()) for number in ids}
-        numbers = self.tables["sessions"]["id"].numbers().tolist()
-        facts = dict(zip(numbers, zip(sources, units, strict=True), strict=True))
+        last. facts: (source, unit) of the sessions."""
+        counts = {number: int((session == number).sum()) for number in facts}
         rows: dict[int, int] = {}
         keys = [event.key for event in self.trace.events]
-        events = {number: self._event(*facts[number]) for number in ids}
+        events = {number: self._event(*facts[number]) for number in facts}
         places = ("clock", "other", off_cpu.EVENT.kind)
         main = self.trace.attributes.get("sampled_event") if self.is_ours else None
 
         def order(one: int) -> tuple[int, bool, int, int]:
             return places.index(events[one].kind), events[one].name != main, -counts[one], one
 
-        for number in sorted(ids, key=order):
+        for number in sorted(facts, key=order):
             event = events[number]
             if event.key not in keys:
                 keys.append(event.key)
@@ -545,41 +566,3 @@ def _increments(values: Array, cpu: Array) -> Array:
     for rows in rows_by_key(cpu).values():
         found[rows[1:]] = np.maximum(np.diff(values[rows]), 0)
     return found
-
-
-def _values(tables: Tables) -> Iterator[tuple[str, str]]:
-    answer = tables["metadata"]
-    for name, value in zip(answer["name"].texts(), answer["value"].values(), strict=True):
-        if value is not None:
-            yield name, encodable(str(value))
-
-
-def _attributes(tables: Tables, is_ours: bool) -> dict[str, str]:
-    """Returns the trace's metadata: of a trace of ours the attributes of the recording, without what trace_processor
-    says of the file, as its size."""
-    values = [(name, value) for name, value in _values(tables) if value and (name.startswith(OF_TRACE) or not is_ours)]
-    return {name.removeprefix(OF_TRACE): value for name, value in values}
-
-
-def _producer(tables: Tables) -> str:
-    known = dict(_values(tables))
-    return (
-        known.get("trace_attribute.converted_by")
-        or known.get("tracing_started_by")
-        or known.get("trace_type", "unknown")
-    )
-
-
-def _clock_of(tables: Tables) -> Clock:
-    """Returns the clock of the trace's times; Unix times by the first snapshot that has both."""
-    number = next(
-        (int(value) for name, value in _values(tables) if name == "trace_time_clock_id" and value.isdigit()), 0
-    )
-    answer = tables["clocks"]
-    columns = (answer[name].numbers(-1).tolist() for name in ("clock_id", "ts", "clock_value"))
-    unix = next(
-        (value - ts for clock, ts, value in zip(*columns, strict=True) if clock == REALTIME and value > 0), None
-    )
-    if number == REALTIME:
-        return Clock("realtime", 0)
-    return Clock(CLOCKS.get(number, "boot"), unix)

@@ -44,10 +44,11 @@ WHERE t.id IN (SELECT track_id FROM counter) AND t.type != 'stack_sample_session
 COUNTERS = "SELECT track_id, ts, value FROM counter ORDER BY track_id, ts, id"
 STATES = """
 SELECT utid, ts, dur, cpu, state, waker_utid FROM thread_state WHERE utid != 0 AND ts IS NOT NULL ORDER BY utid, ts"""
+V8 = "legacy_v8"  # the source of samples of V8's profiler, which have no session
 SESSIONS = "SELECT id, source, timebase_unit FROM stack_sample_session ORDER BY id"
-SAMPLES = """
+SAMPLES = f"""
 SELECT s.ts AS ts, x.utid AS utid, x.upid AS upid, e.ucpu AS cpu, s.callsite_id AS callsite, s.session_id AS session,
-  c.value AS weight, n.value AS cpu_ns
+  c.value AS weight, n.value AS cpu_ns, s.source = '{V8}' AS is_of_v8
 FROM stack_sample s
 LEFT JOIN stack_sample_task_context x ON x.id = s.task_context_id
 LEFT JOIN stack_sample_execution_context e ON e.id = s.execution_context_id
