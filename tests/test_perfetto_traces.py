@@ -599,6 +599,41 @@ def test_two_profiles_of_one_thread(begin: int, wanted: dict[int, list[int]], tm
     assert ("profiles_beside" in {issue.kind for issue in trace.report}) == (len(wanted[7]) > 1)
 
 
+WHOLE = {
+    "nodes": [
+        {"id": 1, "callFrame": {"functionName": "(root)", "url": "", "scriptId": "0"}, "children": [2, 3]},
+        {"id": 2, "callFrame": {"functionName": "f", "url": "a.js", "scriptId": "1"}},
+        {"id": 3, "callFrame": {"functionName": "(idle)", "url": "", "scriptId": "0"}},
+    ],
+    "startTime": 5, "endTime": 50, "samples": [2, 3, 2], "timeDeltas": [10, 20, 20],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_first", [False, True], ids=["the name last", "the name first"])
+@pytest.mark.parametrize("tid", [7, LARGE])
+def test_an_event_that_has_a_whole_profile_of_v8(tid: int, is_first: bool, tmp_path: Path) -> None:
+    """As webpack's ProfilingPlugin writes it, and Chrome before version 58."""
+    made = Profiled({7: "main"})
+    name, rest = {"name": "CpuProfile"}, {"args": {"data": {"cpuProfile": WHOLE}}}
+    event = (name | rest if is_first else rest | name) | {"ph": "I", "pid": 7, "tid": tid, "ts": 50, "id": 1}
+    made.events.insert(1, event)
+    made.profile(1, thread=7, profiler=9, begin=900, n=5)
+    trace = made.load(tmp_path)
+    assert sorted(n_samples(trace).values()) == ([[8]] if tid == 7 else [[3], [5]])
+    assert {marker.name for _, thread in trace.threads for marker in thread.load(trace).markers} == set()
+
+
+@pytest.mark.parametrize(
+    "profile", [{}, {"nodes": []}, WHOLE | {"startTime": "x"}, WHOLE | {"samples": 1}, [WHOLE]], ids=str
+)
+def test_whole_profiles_that_are_none_stay_as_they_are(profile: Any, tmp_path: Path) -> None:
+    made = Profiled({7: "main"})
+    made.events.append(
+        {"name": "CpuProfile", "ph": "I", "pid": 7, "tid": 7, "ts": 50, "args": {"data": {"cpuProfile": profile}}}
+    )
+    assert n_samples(made.load(tmp_path)) == {}
+
+
 def test_profiles_of_v8_in_a_perfetto_trace(tmp_path: Path) -> None:
     """As Chrome writes it, whose sequences are of a thread each."""
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2

@@ -7,14 +7,19 @@ Bazel have a thread 0 for the critical path, and a main thread 1 of process 1. I
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Iterable, Iterator
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import count, islice
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+import orjson
 
-from traceferry.files.json_text import BYTE_ORDER_MARK, is_json, members_seen
+from traceferry.common.errors import FormatError
+from traceferry.files.json_text import BYTE_ORDER_MARK, JsonText, Range, is_json, members_seen
 from traceferry.importers.perfetto._members import EventNumbers, has_number_apart, places_of_thread
 from traceferry.model import Array
 
@@ -23,7 +28,11 @@ BEFORE, BEHIND, MOST_BRACES = 4096, 8192, 16
 # So many events of a thread, and of so many processes, are looked at.
 MOST_EVENTS, MOST_PROCESSES = 1000, 16
 MOST_NUMBER = (1 << 31) - 1
-METADATA, EVENTS = "M", "traceEvents"
+METADATA, EVENTS, SAMPLE_PHASE = "M", "traceEvents", "P"
+# What begins a profile of V8 whose samples are in chunks, and what has all of one, as webpack's ProfilingPlugin writes
+# it: of that, trace_processor would have an instant. It gets numbers that no recorder has.
+PROFILE, WHOLE, FIRST_WHOLE = "Profile", "CpuProfile", 1 << 48
+WHOLE_PROFILE, ANY_PROFILE = re.compile(rb'"CpuProfile"'), re.compile(rb'"(?:Cpu)?Profile"')
 PIECE = 1 << 16  # numbers
 NOT_WHOLE = -(1 << 63)  # what EventNumbers says of a number that has a fraction or too many digits
 
@@ -51,21 +60,80 @@ def other_numbers(data: memoryview) -> dict[int, int]:
     return dict(zip(free, sorted(others), strict=False))
 
 
-def write_copy(data: memoryview, numbers: dict[int, int], file: BinaryIO) -> None:
-    """Writes the text without a byte order mark. numbers: those to be written, by `other_numbers`."""
+class Change(NamedTuple):
+    """A part of the text, and what is written in its place."""
+
+    begin: int
+    end: int
+    text: bytes
+
+
+def whole_profiles(data: memoryview, numbers: dict[int, int]) -> list[Change]:
+    """Returns, for events that have a whole profile of V8, what trace_processor reads: one with which the profile
+    begins, and one that has its samples. numbers: those to be written, by `other_numbers`."""
+    places = [match.start() for match in WHOLE_PROFILE.finditer(data)] if is_json(data) else []
+    if not places:
+        return []
+    said = {number: replacement for replacement, number in numbers.items()}
+    text, events = JsonText(data), _elements(data)
+    begins = [event.begin for event in events]
+    found: list[Change] = []
+    for nth in dict.fromkeys(bisect_right(begins, place) - 1 for place in places):
+        if nth >= 0 and (made := _as_chunk(text.parsed(events[nth]), len(found), said)):
+            found.append(Change(*events[nth], made))
+    return found
+
+
+def _elements(data: memoryview) -> list[Range]:
+    """Returns the events; none of damaged text."""
+    text = JsonText(data)
+    try:
+        root = text.root()
+        listed = text.members(root).get(EVENTS) if text.is_object(root) else root
+        return text.elements(listed) if listed is not None and text.is_list(listed) else []
+    except FormatError:
+        return []
+
+
+def _as_chunk(event: Any, nth: int, said: dict[int, int]) -> bytes | None:
+    """Returns the events that say the same as one with a whole profile; None if it is none."""
+    try:
+        profile, start = event["args"]["data"]["cpuProfile"], {key: event[key] for key in ("pid", "tid", "ts")}
+        samples, deltas, nodes = (list(profile[key]) for key in ("samples", "timeDeltas", "nodes"))
+        begin = {"startTime": int(profile["startTime"])}
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    if event.get("name") != WHOLE:
+        return None
+    start |= {key: said.get(start[key], start[key]) for key in ("pid", "tid")}
+    start |= {"ph": SAMPLE_PHASE, "cat": event.get("cat", ""), "id": hex(FIRST_WHOLE + nth)}
+    n = min(len(samples), len(deltas))
+    data = {"cpuProfile": {"nodes": nodes, "samples": samples[:n]}, "timeDeltas": deltas[:n]}
+    made = ({"name": PROFILE, "args": {"data": begin}}, {"name": "ProfileChunk", "args": {"data": data}})
+    return b",".join(orjson.dumps(start | one) for one in made)
+
+
+def write_copy(data: memoryview, numbers: dict[int, int], profiles: list[Change], file: BinaryIO) -> None:
+    """Writes the text without a byte order mark. numbers: those to be written, by `other_numbers`; profiles: those that
+    take the place of whole ones."""
     at = len(BYTE_ORDER_MARK) if has_mark(data) else 0
+    for begin, end, text in heapq.merge(_renumbered(data, numbers), profiles):
+        if begin >= at:
+            file.write(data[at:begin])
+            file.write(text)
+            at = end
+    file.write(data[at:])
+
+
+def _renumbered(data: memoryview, numbers: dict[int, int]) -> Iterator[Change]:
     texts = {said: b"%d" % number for number, said in numbers.items()}
     for begins, ends, values in _pieces(data) if texts else ():
         is_other = (values <= 0) | (values > MOST_NUMBER)
         rows = (column[is_other].tolist() for column in (begins, ends, values))
-        parts: list[bytes | memoryview] = []
         for begin, end, value in zip(*rows, strict=True):
             said = value if value != NOT_WHOLE else _number(data[begin:end])
             if said in texts:
-                parts += (data[at:begin], texts[said])
-                at = end
-        file.writelines(parts)
-    file.write(data[at:])
+                yield Change(begin, end, texts[said])
 
 
 def _pieces(data: memoryview) -> Iterator[tuple[Array, Array, Array]]:
@@ -85,6 +153,23 @@ def _number(text: memoryview) -> int:
         return 0
 
 
+def profiles_begun(data: memoryview) -> list[tuple[int, int] | None]:
+    """Returns (process, thread) of the profiles of V8, in their order; None where the event that begins it, or has all
+    of it, does not tell."""
+    found: dict[tuple[Any, str], tuple[int, int] | None] = {}
+    whole = {(change.begin, change.end): change for change in whole_profiles(data, {})}
+    for at in (match.start() for match in ANY_PROFILE.finditer(data)):
+        change = next((one for one in whole.values() if one.begin <= at < one.end), None)
+        text = JsonText(memoryview(b"[%b]" % change.text)) if change else None
+        event = text.parsed(text.elements(text.root())[0]) if text else event_around(data, at)
+        if (event.get("name"), event.get("ph")) != (PROFILE, SAMPLE_PHASE):
+            continue
+        process, thread, number = (event.get(key) for key in ("pid", "tid", "id"))
+        if isinstance(process, int) and isinstance(thread, int):
+            found.setdefault((process, str(number)), (process, thread))
+    return list(found.values())
+
+
 def merged_threads(data: memoryview) -> list[int]:
     """Returns the processes that have events of a thread 0 and of one that has the process's number."""
     pids = dict.fromkeys(
@@ -95,18 +180,13 @@ def merged_threads(data: memoryview) -> list[int]:
 
 def _events(data: memoryview, tid: int) -> Iterator[dict[str, Any]]:
     """Yields events of threads of this number, of some process, but for those that name them."""
-    for event in events_around(data, places_of_thread(data, tid, MOST_EVENTS).tolist()):
+    for event in (event_around(data, at) for at in places_of_thread(data, tid, MOST_EVENTS).tolist()):
         if event.get("tid") == tid and event.get("ph") != METADATA:
             yield event
 
 
-def events_around(data: memoryview, places: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Yields the innermost object with a member `tid` around each place, {} for none."""
-    for at in places:
-        yield _event_at(data, at)
-
-
-def _event_at(data: memoryview, at: int) -> dict[str, Any]:
+def event_around(data: memoryview, at: int) -> dict[str, Any]:
+    """Returns the innermost object with a member `tid` around a place, {} for none."""
     first = max(at - BEFORE, 0)
     # One character for each byte: names do not matter.
     text = str(bytes(data[first : at + BEHIND]), "latin-1")

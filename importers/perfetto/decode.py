@@ -14,7 +14,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perfetto import queries
-from traceferry.importers.perfetto.chrome_json import has_mark, other_numbers, write_copy
+from traceferry.importers.perfetto.chrome_json import has_mark, other_numbers, whole_profiles, write_copy
 from traceferry.model import Array
 from traceferry.trace_processor.engine import find_engine
 from traceferry.trace_processor.results import Answer
@@ -98,9 +98,10 @@ def _answer(session: Session, tables: Tables, name: str, sql: str) -> None:
 
 @contextmanager
 def _file_of(source: Source, numbers: dict[int, int]) -> Iterator[str]:
-    """Yields a file with the source's bytes, but for numbers that have others and a byte order mark: the input's own
-    where it is one, and not compressed."""
-    is_copied = bool(numbers) or has_mark(source.data)
+    """Yields a file with the source's bytes, but for what trace_processor does not take as it is (chrome_json.py): the
+    input's own where it is one, and not compressed."""
+    profiles = whole_profiles(source.data, numbers)
+    is_copied = bool(numbers) or bool(profiles) or has_mark(source.data)
     try:
         is_plain = os.path.getsize(source.path) == len(source.data) and not is_copied
     except OSError:
@@ -112,7 +113,7 @@ def _file_of(source: Source, numbers: dict[int, int]) -> Iterator[str]:
         path = os.path.join(folder, "trace")
         with open(path, "wb") as file:
             if is_copied:
-                write_copy(source.data, numbers, file)
+                write_copy(source.data, numbers, profiles, file)
             else:
                 file.write(source.data)
         yield path

@@ -15,12 +15,10 @@ import numpy as np
 from traceferry.files.json_text import is_json
 from traceferry.files.source import Source
 from traceferry.importers.perfetto._packets import threads_at
-from traceferry.importers.perfetto.chrome_json import events_around
+from traceferry.importers.perfetto.chrome_json import profiles_begun
 from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import Array, rows_by_key
 
-PROFILE, SAMPLE_PHASE = "Profile", "P"
-PROFILE_TEXT = re.compile(rb'"Profile"')
 # What the event has in a Perfetto trace, as JSON; chunks of samples have no such member.
 START_TIME = re.compile(rb'"startTime":\d')
 Thread = tuple[int, int]  # numbers of process and thread
@@ -45,7 +43,7 @@ def _looked_up(tables: Tables, table: str, column: str, ids: Array) -> Array:
 
 def threads_profiled(source: Source, tables: Tables, profiles: list[int]) -> dict[int, Thread]:
     """Returns the thread that each profile is of; {} where the trace does not tell. profiles: rising."""
-    begun = _begun_in_json(source.data) if is_json(source.data) else _begun_in_packets(source.data)
+    begun = profiles_begun(source.data) if is_json(source.data) else _begun_in_packets(source.data)
     answer = tables["mappings"]
     nameless = zip(answer["id"].numbers(-1).tolist(), answer["name"].texts(), strict=True)
     # Profiles without samples have a mapping, too.
@@ -53,17 +51,6 @@ def threads_profiled(source: Source, tables: Tables, profiles: list[int]) -> dic
         if len(mappings) == len(begun):
             return {mapping: thread for mapping, thread in zip(mappings, begun, strict=True) if thread is not None}
     return {}
-
-
-def _begun_in_json(data: memoryview) -> list[Thread | None]:
-    found: dict[tuple[int, str], Thread | None] = {}
-    for event in events_around(data, (match.start() for match in PROFILE_TEXT.finditer(data))):
-        if (event.get("name"), event.get("ph")) != (PROFILE, SAMPLE_PHASE):
-            continue
-        process, thread, number = (event.get(key) for key in ("pid", "tid", "id"))
-        if isinstance(process, int) and isinstance(thread, int):
-            found.setdefault((process, str(number)), (process, thread))
-    return list(found.values())
 
 
 def _begun_in_packets(data: memoryview) -> list[Thread | None]:
