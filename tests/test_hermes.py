@@ -128,7 +128,7 @@ def test_stacks_of_any_depth(tmp_path: Path) -> None:
 def test_other_events_are_told_of(tmp_path: Path) -> None:
     event = {"ph": "X", "name": "work", "pid": 7, "tid": 9, "ts": 1, "dur": 5}
     trace = loaded(tmp_path, profile(sample(1, 2), events=[event]))
-    assert [(issue.kind, issue.count) for issue in trace.report] == [("members_not_read", 1)]
+    assert [(issue.kind, issue.count) for issue in trace.report] == [("events_left_out", 1)]
 
 
 @pytest.mark.parametrize("content", [{"samples": 5, "stackFrames": {}}, {"samples": [], "stackFrames": []}])

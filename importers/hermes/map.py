@@ -67,7 +67,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
             thread.start_ts, thread.end_ts = process.start_ts, process.end_ts
     profile.note_empty()
     trace.report.note("bad_rows", n_bad, where=f"{source.path} samples", detail="samples")
-    trace.report.note("members_not_read", n_others, where=f"{source.path} traceEvents", detail="events beside samples")
+    trace.report.note("events_left_out", n_others, where=f"{source.path} traceEvents", detail=f"{n_others} events")
 
 
 def _numbered(samples: _Samples) -> Array:
