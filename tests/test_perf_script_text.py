@@ -59,6 +59,7 @@ LINES = {
     "processor unknown": ("ls 12 [-01] 5.5: cycles: ", Line("ls", -1, 12, -1, 5_500_000_000, -1, "cycles")),
     "idle": ("swapper 0 [000] 5.5: cycles: ", Line("swapper", -1, 0, 0, 5_500_000_000, -1, "cycles")),
     "flags of latency": ("ls 12 [000] d..2. 5.5: sched:x: ", Line("ls", -1, 12, 0, 5_500_000_000, -1, "sched:x")),
+    "simpleperf": ("A b\t12 [003] 5.8374:\t\t9 cpu-clock:", Line("A b", -1, 12, 3, 5_008_374_000, 9, "cpu-clock")),
     "event with slashes": ("ls 12 5.5: 1 cpu/r3c/u: ", Line("ls", -1, 12, -1, 5_500_000_000, 1, "cpu/r3c/u")),
 }  # fmt: skip
 
@@ -177,6 +178,33 @@ def test_threads_of_a_text_without_processes(tmp_path: Path) -> None:
 def test_a_thread_is_what_it_was_called_last(tmp_path: Path) -> None:
     trace = loaded(tmp_path, PERF_SCRIPT.replace("node", "sh") + PERF_SCRIPT.replace("11222", "11223"))
     assert [thread.name for _, thread in trace.threads] == ["node"]
+
+
+SIMPLEPERF = """\
+Gecko\t12 [007] 5.999000:\t\t1000000 task-clock:u:
+        b3cea6c4\tLock::unlock(int) (/system/lib/libc.so)
+        9a3a607f\tbase.odex[+41107f] (/data/app/base.odex)
+
+Gecko\t12 [007] 6.1000:\t\t1000000 task-clock:u:
+        b3cea535\tshould trace() (/system/lib/libc.so)
+
+"""
+
+
+@pytest.mark.parametrize(
+    "change", [("", ""), ("        b", "\tb"), ("\t12", "\t11/12")], ids=["old", "tab", "processes"]
+)
+def test_text_of_simpleperf(change: tuple[str, str], tmp_path: Path) -> None:
+    """Of its scripts of several versions."""
+    text = SIMPLEPERF.replace(*change) if change[0] else SIMPLEPERF
+    assert layout.sniffed(memoryview(text.encode()))
+    trace = loaded(tmp_path, text)
+    (stacks,) = stacks_of(trace).values()
+    assert stacks == {"base.odex[+41107f];Lock::unlock(int)": 1_000_000, "should trace()": 1_000_000}
+    ((_, thread),) = trace.threads
+    first, second = thread.load(trace).samples["ts"].tolist()
+    assert second - first == 2_000_000
+    assert not list(trace.report)
 
 
 def test_what_is_no_sample_is_counted(tmp_path: Path) -> None:

@@ -9,6 +9,11 @@ A sample is a line, then a line for each frame, the innermost first, and an empt
     <tab>    7f00c2a1 Function::call(int)+0x11 (/usr/lib/libwork.so)
       work.cc:12
 
+simpleperf (report_sample.py) puts a tab behind the command and the address, and blanks in front of it:
+
+    Gecko<tab>25122 [007] 115539.936601:<tab><tab>1000000 task-clock:u:
+            b3cea6c4<tab>Lock::unlock() (/system/lib/libc.so)
+
 Without callchains the only frame stands behind the event, as do the fields of a tracepoint. Which parts there are, the
 option -F says; the command and the thread always have to be there. Lines of a frame's source are those of -F +srcline.
 """
@@ -24,6 +29,7 @@ from traceferry.files.source import Source
 
 HEAD = 1 << 16
 MOST_WARNINGS = 16
+MICROSECONDS = 6  # digits
 # So much text is read at a time, if a sample ends within it.
 PIECE = 1 << 23
 # Longer lines are none of perf's: what is not known to end soon is not looked through over and over.
@@ -37,6 +43,8 @@ SAMPLE = re.compile(
 )
 # As with -F comm,tid,ip,sym. No fields follow, so that it is not taken for other text.
 UNTIMED = re.compile(_THREAD + rb"(?:\s+\[(?P<cpu>\d{1,5})\])?(?:\s+" + _EVENT + rb")?\s*")
+# Of a line that does not begin with a tab.
+SPACED_FRAME = re.compile(rb" {1,32}[0-9a-f]{1,16}\t")
 ADDRESS = re.compile(rb"[0-9a-f]{1,16}")
 # What perf writes in the place of a file for a function that is inlined into that of the next line.
 INLINED = "inlined"
@@ -53,9 +61,17 @@ class FrameLine(NamedTuple):
     file: bytes
 
 
+def is_frame(line: bytes) -> bool:
+    """Whether a line behind a sample is that of a frame."""
+    return line.startswith(b"\t") or SPACED_FRAME.match(line) is not None
+
+
 def frame_of(line: bytes) -> FrameLine | None:
     """Returns what the line of a frame says; None: it is another line."""
-    address, _, text = line.strip().partition(b" ")
+    stripped = line.strip()
+    address, _, text = stripped.partition(b" ")
+    if b"\t" in address:
+        address, _, text = stripped.partition(b"\t")
     if ADDRESS.fullmatch(address) is None or not text:
         return None
     name, file = _with_file(text)
@@ -100,7 +116,10 @@ def header_of(line: bytes) -> Header | None:
     if found is None:
         return None
     said = found.groupdict()
-    ts = int(said["seconds"]) * 10**9 + int(said["fraction"].ljust(9, b"0")) if "seconds" in said else -1
+    fraction = said.get("fraction", b"")
+    # simpleperf has written its microseconds without zeros in front.
+    fraction = fraction.rjust(MICROSECONDS, b"0") if b"\t" in line[: found.end("tid")] else fraction
+    ts = int(said["seconds"]) * 10**9 + int(fraction.ljust(9, b"0")) if "seconds" in said else -1
     return Header(
         said["comm"].decode("utf-8", "replace"), _number(said["pid"]), int(said["tid"]), _number(said["cpu"]), ts,
         _number(said["period"]), (said["event"] or b"").decode("utf-8", "replace"), said.get("rest", b""),
@@ -144,7 +163,7 @@ def _is_sample(line: bytes, following: bytes) -> bool:
     header = header_of(line) if b"\0" not in line else None
     if header is None:
         return False
-    if following.startswith(b"\t"):
+    if is_frame(following):
         return frame_of(following) is not None
     return has_frame(header) or _is_next(header, following)
 
@@ -161,7 +180,7 @@ def described(source: Source, offset: int) -> Iterator[str]:
     for begin, text in pieces(source.data):
         at = begin
         for line in text.split(b"\n"):
-            if line.startswith(b"\t"):
+            if is_frame(line):
                 n_frames += 1
             elif header := header_of(line):
                 if shown:

@@ -12,7 +12,7 @@ from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfscript.frames import FrameLines
-from traceferry.importers.perfscript.layout import Header, has_frame, header_of, is_tracepoint, pieces
+from traceferry.importers.perfscript.layout import Header, has_frame, header_of, is_frame, is_tracepoint, pieces
 from traceferry.model import (
     SAMPLES,
     Array,
@@ -75,7 +75,7 @@ class _Samples:
         frames = self.frames
         numbers, begins, last = array("q"), array("q"), b""
         for line in text.split(b"\n"):
-            if line.startswith(b"\t") and begins:
+            if begins and is_frame(line):
                 last = line
                 numbers.append(frames[line])
             elif not line or line.isspace() or line.startswith(b"#"):
