@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from traceferry.common.errors import FormatError, OtherContentError, UsageError
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
-from traceferry.files.json_text import is_json, is_page, members_seen
+from traceferry.files.json_text import JsonText, is_json, is_page, members_seen
 from traceferry.files.known_files import kind_of_unknown, known_file
 from traceferry.files.output import Output
 from traceferry.files.source import Source
@@ -413,7 +413,8 @@ def sniffed(head: memoryview) -> Importer | None:
 
 
 def detect(source: Source) -> Importer:
-    """Returns the format, by the first bytes. Raises FormatError; the suffix only adds advice to its message."""
+    """Returns the format, by the first bytes. Raises FormatError, also for damaged JSON of which what is left does not
+    tell the format; the suffix only adds advice to its message."""
     head = source.data[:HEAD_SIZE]
     # The members of an object may stand in any order, and a page holds anything: these are told apart by all of them.
     head = source.data if is_json(head) or is_page(head) else head
@@ -426,6 +427,8 @@ def detect(source: Source) -> Importer:
     if known:
         raise OtherContentError(f"{known} (see: traceferry formats)", 0, path=source.path)
     if is_json(head):
+        if not members_seen(head)[1]:
+            JsonText(source.data, source.path).root()  # which tells where the text is damaged, if it is
         seen = ", ".join(shown(name) for name in list(members_seen(head)[0])[:MAX_MEMBERS])
         hint = f": JSON text with the members {seen}" if seen else ": JSON text that is no profile"
     else:

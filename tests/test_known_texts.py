@@ -10,6 +10,11 @@ from support import for_each
 from traceferry.apps import cli
 
 FILES: dict[str, tuple[str, str, str]] = {
+    "UTF-16": ("\xff\xfe{\0\"\0n\0", "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"),
+    "UTF-16, big": ("\xfe\xff\0[\0\n\0{\0\"", "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"),
+    "Jaeger": ('{"data": [{"traceID": "a", "spans": []}], "total": 0}', "Jaeger", "one machine's programs"),
+    "Zipkin": ('[{"traceId": "a", "id": "b", "name": "get"}]', "Zipkin", "one machine's programs"),
+    "bpftrace, JSON": ('{"type": "attached_probes", "data": {"probes": 1}}\n', "bpftrace", "stackcollapse-bpftrace.pl"),
     "pyinstrument, session": (
         '{"start_time": 1.5, "duration": 0.5, "min_interval": 0.001, "max_interval": 0.001, "sample_count": 2, '
         '"start_call_stack": [], "frame_records": []}', "session of pyinstrument",
@@ -102,3 +107,12 @@ def test_what_is_not_known(data: str, tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_text(data)
     assert cli.main(["info", str(path)]) == 2
     assert "unrecognised input format" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("data", ['{"nodes": [{"id": 1', '{"name": "x"', "{", '[{"id": 1'])
+def test_json_that_ends_too_early(data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is left does not tell what it was."""
+    path = tmp_path / "x.cpuprofile"
+    path.write_text(data)
+    assert cli.main(["info", str(path)]) == 2
+    assert "the JSON text ends too early (line 1, column " in capsys.readouterr().err

@@ -20,8 +20,12 @@ _OF_NATIVE = "perf record -g APP records stacks"
 _OF_HEAP = "heaptrack APP, then heaptrack_print FILE -F x.folded, makes stacks"
 _OF_NODE = "node --cpu-prof APP.js records a profile that is read"
 _OF_JAVA = "jfrconv of async-profiler makes collapsed stacks of the .jfr"
+_OF_SERVICES = "traceferry reads recordings of one machine's programs"
 # (how a text begins, what it is, what to give instead).
 _BEGINS = (
+    # Stacks are read in UTF-16, too; the readers of JSON take UTF-8.
+    (r"\xff\xfe(?:\s\0)*(?:\[\0(?:\s\0)*)?\{\0|\xfe\xff(?:\0\s)*(?:\0\[(?:\0\s)*)?\0\{",
+     "JSON in UTF-16, as PowerShell writes it", "iconv -f UTF-16 -t UTF-8 FILE > OTHER makes text that is read"),
     # Python
     (r"HCAT|TACH", "a binary profile of Python's profiling.sampling",
      "give what python -m profiling.sampling replay FILE --gecko -o FILE.json makes of it"),
@@ -84,6 +88,8 @@ _BEGINS = (
     (r"Thread \d+ \([^\n]*\):\n#0 ", "stacks of a debugger, one moment", _OF_NATIVE),
     (r"(?:\[pid +\d+\] |\d+ +)?(?:\d\d:\d\d:\d\d(?:\.\d+)? | *\d+\.\d+ )?execve\(",
      "text of strace without times", "strace -f -ttt -T -o x.txt APP records what convert and info read"),
+    (r'\s*\{"type": "(?:attached_probes|map|hist|lhist|stats|printf|time|value|lost_events)", "',
+     "text of bpftrace as JSON", "without -f json, stackcollapse-bpftrace.pl FILE > x.folded makes stacks of it"),
     (r"Attaching \d+ probes?\.\.\.|@\w*\[", "text of bpftrace", "stackcollapse-bpftrace.pl FILE > x.folded"),
     (r"gmon[\1\2\3]\0\0\0|Flat profile:\n|gmon\0\0\0", "a profile of gprof, which has no stacks", _OF_NATIVE),
     (r"\x5e\x97\xca\xfd|\xfd\xca\x97\x5e", "a capture of sysprof", _OF_NATIVE),
@@ -111,7 +117,7 @@ _MEMBERS = (
     ({"dhatFileVersion", "pps"}, "a profile of Valgrind's DHAT", _OF_HEAP),
     ({"code", "functions", "ticks"}, "what node --prof-process --preprocess says", _OF_NODE),
     ({"linux-perf-json-version", "samples"}, "a recording of perf as JSON", "give the perf.data itself"),
-    ({"resourceSpans"}, "spans of OpenTelemetry", "traceferry reads recordings of one machine's programs"),
+    ({"resourceSpans"}, "spans of OpenTelemetry", _OF_SERVICES),
     ({"log"}, "a log of network requests (HAR)", "the Performance panel of the browser saves a profile that is read"),
     ({"constants", "events"}, "a log of Chrome's network (netlog)",
      "the Performance panel of the browser saves a profile that is read"),
@@ -119,6 +125,8 @@ _MEMBERS = (
     ({"snapshot", "strings"}, "a heap snapshot of V8",
      "node --heap-prof APP.js, and Allocation sampling in the DevTools, record a profile that is read"),
 )  # fmt: skip
+# Spans of Jaeger, as it saves and serves them; of Zipkin, as a list.
+_JAEGER, _ZIPKIN = {"data", "total", "limit", "offset", "errors"}, re.compile(rb"\s*\[\s*\{[^{}]{0,500}\"traceId\"\s*:")
 _VPROF = {"m", "c", "h", "p", "version"}
 
 
@@ -134,6 +142,10 @@ def known_text(data: memoryview) -> tuple[str, str]:
     members = set(members_seen(data)[0])
     if members == {"recording"} and b'"jdk.' in head:
         return "what jfr print says of a recording", _OF_JAVA
+    if {"data"} <= members <= _JAEGER and b'"traceID"' in head:
+        return "spans of Jaeger", _OF_SERVICES
+    if _ZIPKIN.match(head):
+        return "spans of Zipkin", _OF_SERVICES
     if {"version"} < members <= _VPROF:
         return "a profile of vprof", _OF_PYTHON
     return next(((what, advice) for held, what, advice in _MEMBERS if held <= members), ("", ""))
