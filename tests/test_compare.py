@@ -724,6 +724,12 @@ def test_intervals_hold_and_nothing_else_is_named(monkeypatch: pytest.MonkeyPatc
     assert score.found >= 0.4 * score.changed
 
 
+def test_of_runs_of_two_lengths_none_is_disturbed() -> None:
+    runs = [run_with({"f": n, "g": n}) for n in (26_000, 31_000, 32_000, 26_500)]
+    found = compare(runs, [*runs[:2], runs[2], runs[1], runs[2]])
+    assert [bool(run.disturbed) for run in (*found.base, *found.new)] == [False] * 4 + [True] + [False] * 4
+
+
 def test_a_disturbed_run_is_marked_and_can_be_left_out(run_of: Callable[..., Run]) -> None:
     rng = np.random.default_rng(11)
     runs = [run_of(calls(rng), "app.xray") for _ in range(9)]

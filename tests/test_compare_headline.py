@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -160,6 +161,50 @@ def test_a_part_of_a_function_that_became_another_is_no_gain() -> None:
     assert re.match(r"changed: parse \+.*, perhaps parse_tail -", said(named(rng, split, 3), named(rng, USUAL, 3)))
     slower = USUAL | {"parse": 1500, "parse_tail": 3500}
     assert said(named(rng, USUAL), named(rng, slower), "self > 5%") == "a gate failed: self > 5%"
+
+
+def test_a_helper_that_is_no_longer_inlined_is_no_faster_machine() -> None:
+    """All functions call it, and have two fifths of what they had; with it the program has as much, or twice as much.
+    So it is if the base has a few samples of the helper, and the other way round."""
+    rng = np.random.default_rng(7)
+    without = {name: 0.4 * n for name, n in USUAL.items()}
+    for whole, step in itertools.product((1, 2), (0, 40)):
+        base = named(rng, USUAL | {"step": step})
+        new = named(rng, without | {"step": whole * sum(USUAL.values()) - sum(without.values())})
+        for sides in ((base, new), (new, base)):
+            comparison = compare(*sides, Options())
+            assert "all functions" not in headline(comparison)
+            (table,) = comparison.tables_named("self")
+            found = {row.name: row for row in table.rows}
+            for side, amount in enumerate((found["step"].base, found["step"].new)):
+                amounts = found["step"].amounts
+                assert amount == pytest.approx(np.mean((amounts[:5], amounts[5:])[side]), rel=0.01)
+            assert {row.verdict for row in found.values()} & {"slower", "faster"}
+            assert re.search(
+                r"most functions of both sides have [\d.]+ times as much, and the whole [\d.]+ times as much: others "
+                r"may do their work now", as_text(comparison, 20, []),
+            )  # fmt: skip
+
+
+def test_a_faster_machine_with_small_new_functions_is_one() -> None:
+    """Each of a hundred new functions has little, all together less than what the others lack."""
+    rng = np.random.default_rng(7)
+    amounts = {f"f{nth}": 200.0 + 10 * nth for nth in range(20)}
+    news = {f"new{nth}": 2.0 for nth in range(100)}
+    comparison = compare(named(rng, amounts), named(rng, {name: 0.8 * n for name, n in amounts.items()} | news))
+    (table,) = comparison.tables_named("self")
+    assert table.level is not None
+    assert table.level.ratio[0] == pytest.approx(0.8, rel=0.03)
+    assert not [row.name for row in table.changed if row.name in amounts]
+
+
+def test_a_function_that_doubled_on_a_faster_machine() -> None:
+    """The whole has more, and nothing came that may do the work of the others."""
+    rng = np.random.default_rng(7)
+    amounts = {f"f{nth}": 200.0 + 10 * nth for nth in range(20)} | {"main": 9000.0}
+    faster = {name: 0.8 * n for name, n in amounts.items()} | {"main": 2 * 0.8 * 9000.0}
+    line = said(named(rng, amounts), named(rng, faster))
+    assert re.search(r"all functions 0\.[78]\d* times as much, and beyond that, main \+\S+ \(\+(9\d\.\d|10\d)%", line)
 
 
 def test_what_is_called_from_elsewhere_is_no_gain() -> None:

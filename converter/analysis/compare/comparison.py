@@ -365,7 +365,7 @@ def _facts(sides: Sides) -> list[tuple[RunFacts, ...]]:
     lost = np.array([run.lost for run in sides.runs])
     found = []
     for side, of_side in ((sides.base, slice(n_base)), (sides.new, slice(n_base, None))):
-        reasons = [_disturbance(nth, lengths[of_side], lost[of_side]) for nth in range(len(side))]
+        reasons = _disturbances(lengths[of_side], lost[of_side])
         facts = zip(side, factors[of_side].tolist(), reasons, strict=True)
         found.append(
             tuple(RunFacts(run.path, run.duration_ns, factor, run.lost, reason) for run, factor, reason in facts)
@@ -373,19 +373,34 @@ def _facts(sides: Sides) -> list[tuple[RunFacts, ...]]:
     return found
 
 
-def _disturbance(nth: int, lengths: Array, lost: Array) -> str:
-    """Why a run of a side is disturbed, "" if it is not."""
-    others = np.delete(lengths, nth)
-    if lost[nth] and np.count_nonzero(np.delete(lost, nth)) * 2 <= len(lost) - 1 and len(lost) > 1:
-        return f"lost samples, {int(lost[nth])} times"
-    if len(lengths) >= FEWEST_TO_JUDGE_A_RUN:
-        middle = float(np.median(np.log(others)))
-        spread = 1.4826 * float(np.median(np.abs(np.log(others) - middle)))
-        off = float(np.log(lengths[nth])) - middle
-        if abs(off) > max(DISTURBED_BY, DISTURBED_SPREADS * spread):
-            word = "more" if off > 0 else "less"
-            return f"its functions take {abs(np.expm1(off)):.0%} {word} time than those of other runs"
-    return ""
+def _disturbances(lengths: Array, lost: Array) -> list[str]:
+    """Why each run of a side is disturbed, "" if it is not. Where half of the runs or more are far from the others, the
+    side has no usual length."""
+    far = [_distance(nth, lengths) for nth in range(len(lengths))]
+    if 2 * np.count_nonzero(far) >= len(far):
+        far = [""] * len(far)
+    return [_loss(nth, lost) or far[nth] for nth in range(len(lost))]
+
+
+def _loss(nth: int, lost: Array) -> str:
+    """Returns that a run lost samples, if most others did not."""
+    n_others = np.count_nonzero(np.delete(lost, nth))
+    is_disturbed = lost[nth] and n_others * 2 <= len(lost) - 1 and len(lost) > 1
+    return f"lost samples, {int(lost[nth])} times" if is_disturbed else ""
+
+
+def _distance(nth: int, lengths: Array) -> str:
+    """Returns how much longer or shorter a run is than the others, if it is far from them."""
+    if len(lengths) < FEWEST_TO_JUDGE_A_RUN:
+        return ""
+    others = np.log(np.delete(lengths, nth))
+    middle = float(np.median(others))
+    spread = 1.4826 * float(np.median(np.abs(others - middle)))
+    off = float(np.log(lengths[nth])) - middle
+    if abs(off) <= max(DISTURBED_BY, DISTURBED_SPREADS * spread):
+        return ""
+    word = "more" if off > 0 else "less"
+    return f"its functions take {abs(np.expm1(off)):.0%} {word} time than those of other runs"
 
 
 # ---------------------------------------------------------------- verdicts

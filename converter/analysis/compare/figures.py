@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from traceferry.analysis.compare.amounts import Unit
 from traceferry.analysis.compare.comparison import Compared, Comparison, Row
+from traceferry.analysis.compare.level import Level
 from traceferry.common.units import format_duration, format_size
 from traceferry.model.sums import limited
 
@@ -96,11 +99,15 @@ def level(table: Compared, comparison: Comparison) -> str:
         return f"at the level of the whole: shares are compared; {before.format(ratio)}"
     ratio, low, high = table.level.ratio
     if table.is_level_open:
-        return (
-            f"{_divided(table)}: the other functions are too few or too small to tell a "
-            "slower machine from a slower function (--normalise none takes the machine to be the same)"
-        )
+        return f"{_divided(table)}: {_why_open(table.level)} (--normalise none takes the machine to be the same)"
     return f"at the level of the typical function; {before.format(ratio)} ({low:.4g} to {high:.4g})"
+
+
+def _why_open(level: Level) -> str:
+    if level.refused is None:
+        return "the other functions are too few or too small to tell a slower machine from a slower function"
+    of_most, of_whole = (f"{math.exp(log):.3g} times as much" for log in level.refused)
+    return f"most functions of both sides have {of_most}, and the whole {of_whole}: others may do their work now"
 
 
 def _divided(table: Compared) -> str:

@@ -10,6 +10,11 @@ cannot explain away its own change.
 What only one side has tells nothing of the machine: it is code that came, went or got another name. So functions vote
 that both sides have, and often enough: of those with a few samples, the ones that both sides have by chance have about
 as many on each, whatever the level.
+
+A level has to explain the whole. Where a helper is no longer inlined, all that call it have less themselves and agree
+on it, and no machine was faster: the whole did not become less. So levels do not count that are far outside of what the
+whole changed by, and those that are a little outside if what one side has alone makes up for it. Where most of the
+distribution is of these, nothing is known.
 """
 
 from __future__ import annotations
@@ -32,6 +37,9 @@ CHANGED = 0.2
 # away it is so much less likely, before the votes: there most of the time would have to be of functions that changed
 # as the machine did, the other way round.
 NEAR, FAR, FAR_AWAY = np.log(2), np.log(4), 0.01
+# What has ten times as much on one side as on the other may have taken over the work of others, as what is new has. If
+# it is half of what others lack, or more, that is no level.
+TAKEN_OVER, MADE_UP = 10.0, 0.5
 # With fewer samples on both sides together a function has no vote. With so many, it is rarely missing on one of them.
 FEWEST_TO_VOTE = 10
 # More functions than these do not make the level more exact.
@@ -55,12 +63,14 @@ MEDIAN_OF_SQUARE = 0.4549
 class Level:
     """Logarithms of new / base. quantiles: float64 [votes + 1, PARTS], of the level by all votes but that of the row,
     in the last row by all; none_right: float64 [votes + 1], how probable it is that all these functions changed, so
-    that nothing is known; places: the row of each function that votes; widest: the levels that are possible then."""
+    that nothing is known; places: the row of each function that votes; widest: the levels that are possible then;
+    refused: the level that has most votes, and the change of the whole that it does not explain."""
 
     quantiles: Array
     none_right: Array
     places: dict[Key, int]
     widest: tuple[float, float] = (-NEAR, NEAR)
+    refused: tuple[float, float] | None = None
 
     @property
     def n_votes(self) -> int:
@@ -110,12 +120,22 @@ def level_of(effects: Effects, keys: Sequence[Key], can_vote: Array) -> Level:
     # By how much each function's vote can be outvoted: by nothing, where it has too few samples to say anything.
     against = votes[:, near].min(axis=1) - votes.max(axis=1)
     none_right = np.exp(np.append(against.sum() - against, against.sum()))
-    whole = votes.sum(axis=0)
-    sums = np.concatenate([whole - votes, whole[None, :]])
+    of_all = votes.sum(axis=0)
+    sums = np.concatenate([of_all - votes, of_all[None, :]])
+    whole = _whole_of(effects)
     widest = _widest(center)
     before = np.where((places < widest[0]) | (places > widest[1]), FAR_AWAY, 1.0) * before
+    density = np.exp(sums - sums.max(axis=1, keepdims=True)) * before
+    # What most of the votes are for, and does not explain the whole, is no level: these functions changed.
+    unexplained = density[:, ~_explain(places, effects, whole)].sum(axis=1)
+    is_refused = unexplained > density.sum(axis=1) / 2
+    none_right = np.where(is_refused, 1.0, none_right)
     of_key = {keys[row]: nth for nth, row in enumerate(rows.tolist())}
-    return Level(_quantiles(sums, before, places), none_right, of_key, widest)
+    level = Level(_quantiles(density, places), none_right, of_key, widest)
+    if not is_refused[-1]:
+        return level
+    best = float(places[np.argmax(of_all)])
+    return replace(level, widest=_widest(whole), refused=(best, whole))
 
 
 def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
@@ -201,6 +221,26 @@ def _votes(effects: Effects, rows: Array) -> tuple[float, Array, Array, Array]:
     return center, np.concatenate([votes, votes_at(around)], axis=1)[:, order], places, _before(places, change, error)
 
 
+def _whole_of(effects: Effects) -> float:
+    """The change of the whole, as recorded."""
+    return float(np.log(effects.new.sum()) - np.log(effects.base.sum()))
+
+
+def _explain(levels: Array, effects: Effects, whole: float) -> Array:
+    """bool: which levels explain by how much the whole changed, and do not need that other work made up for them: those
+    between none and the whole's, those that are farther away by up to a tenth and, unless functions that came or went
+    may have what the others lack, by up to twice."""
+    outside = np.maximum(np.maximum(min(whole, 0.0) - levels, levels - max(whole, 0.0)), 0.0)
+    base, new = effects.base, effects.new
+    came, went = new > TAKEN_OVER * base, base > TAKEN_OVER * new
+    stayed = ~(came | went)
+    # What the others lack on the side on which they have less, at each level, and what that side has instead.
+    lacking = -np.expm1(-np.abs(levels)) * np.where(levels < 0, base[stayed].sum(), new[stayed].sum())
+    instead = np.where(levels < 0, new[came].sum(), base[went].sum())
+    found: Array = outside <= np.where(instead >= MADE_UP * lacking, ROUGH, NEAR)
+    return found
+
+
 def _widest(center: float) -> tuple[float, float]:
     return min(0.0, center) - NEAR, max(0.0, center) + NEAR
 
@@ -220,11 +260,10 @@ def _heights(squares: Array, freedom: Array) -> Array:
         return np.where(np.isinf(freedom), np.exp(-squares / 2), np.power(1 + squares / finite, -(finite + 1) / 2))
 
 
-def _quantiles(sums: Array, before: Array, places: Array) -> Array:
-    """float64 [rows, PARTS] of distributions over the places. sums: of the votes, [rows, places]."""
-    heights = np.exp(sums - sums.max(axis=1, keepdims=True))
-    cumulated = np.cumsum(heights * before, axis=1)
-    found = np.empty((len(sums), len(PARTS)))
+def _quantiles(density: Array, places: Array) -> Array:
+    """float64 [rows, PARTS] of distributions over the places. density: of each row, [rows, places]."""
+    cumulated = np.cumsum(density, axis=1)
+    found = np.empty((len(density), len(PARTS)))
     for row, of_row in enumerate(cumulated / cumulated[:, -1:]):
         found[row] = places[np.minimum(np.searchsorted(of_row, PARTS), len(places) - 1)]
     return found
