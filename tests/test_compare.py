@@ -760,6 +760,8 @@ def test_functions_match_across_builds() -> None:
         "a line in the name": (("fib (app.py:12)", "", 0, ""), ("fib (app.py:15)", "", 0, "")),
         "a line before the name": (("nn/module.py(1501): call", "", 0, ""), ("nn/module.py(1518): call", "", 0, "")),
         "one more argument": (("ns::load(int)", "f.cpp", 9, ""), ("ns::load(int, bool)", "f.cpp", 9, "")),
+        "a regular expression of Node.js 20": (("^(?:a|/b)$", "", 0, "regexp"), ("/^(?:a|/b)$/u", "", 0, "regexp")),
+        "a builtin": (("Builtins_ArrayMap", "", 0, ""), ("ArrayMap", "", 0, "builtin")),
         "renamed": (("old::run", "e.c", 1, ""), ("young::run", "e.c", 1, "")),
         "anonymous, two lines added above": (("(anonymous)", "x.js", 10, ""), ("(anonymous)", "x.js", 12, "")),
         "anonymous, two more in between": (("(anonymous)", "x.js", 40, ""), ("(anonymous)", "x.js", 44, "")),
@@ -794,6 +796,10 @@ def test_what_is_ambiguous_is_not_matched() -> None:
     kinds = [("f", "a.c", 1, "function"), ("f", "a.c", 1, "stub")]
     assert names(kinds[:1], kinds[1:]) == []
     assert names(kinds, [("f", "", 0, "")]) == []
+    regexps = [("/a/", "", 0, "regexp"), ("/a/g", "", 0, "regexp")]
+    assert names([("a", "", 0, "regexp")], regexps) == []
+    assert names(regexps, regexps) == [(one, one) for one in regexps]
+    assert names([("/a/", "", 0, "")], [("/a/g", "", 0, "")]) == []
     assert names([("f(int)", "a.c", 1, "")], [("f(char)", "a.c", 1, ""), ("f(long)", "a.c", 2, "")]) == []
     assert names([("f", "/x/a.c", 0, "")], [("f", "/y/a.c", 0, ""), ("f", "/z/a.c", 0, "")]) == []
 

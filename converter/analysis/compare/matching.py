@@ -2,8 +2,9 @@
 
 What has no counterpart by all three is looked for by less: without folders of the file, then without the file, then
 without what compilers add to names and the lines that tools do, then without arguments, which debug information does
-not tell of a function that is inlined wherever it is called, then without its kind where one has none, as those of
-viewers' files. Functions without a name of their own match by order in their file: alignment.py.
+not tell of a function that is inlined wherever it is called, regular expressions without slashes and flags, then
+without its kind where one has none, as those of viewers' files, and as symbols of V8's builtins. Functions without a
+name of their own match by order in their file: alignment.py.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ NAMELESS = re.compile(r"^$|^[(<\[]?anonymous|^<lambda|\{lambda|\(anonymous (func
 # "fib (app.py:12)" of VizTracer, "module.py(1501): forward" of PyTorch's profiler.
 LINE = re.compile(r"(?<=.):\d+(?=\)$)|(?<=\.\w\w)\(\d+\)(?=: )")
 PART = re.compile(r" \(\.[\w.]+\)$")
+REGEXP = re.compile(r"/(?P<source>.*)/[a-z]*", re.DOTALL)
 COPY = re.compile(r"(\.(constprop|isra|part|llvm|lto_priv|cold|clone)(\.\d+)?)+|@@?[A-Z]+_[\d.]+$")
 
 
@@ -89,7 +91,7 @@ def matched(
     of_new = {f: _identity(f) for f in sorted(set(new))}
     named_base, named_new = ({i for i in of.values() if not _is_in_file(i)} for of in (of_base, of_new))
     found = _pairs(named_base, named_new, [lambda identity: identity, *BY_LESS])
-    rest = _pairs(named_base - found.keys(), named_new - set(found.values()), [_without_kind])
+    rest = _pairs(named_base - found.keys(), named_new - set(found.values()), [_without_kind, _without_prefix])
     found |= {old: new for old, new in rest.items() if not (old[3] and new[3])}
     of_base = {f: found.get(i, i) for f, i in of_base.items()}
     anchors = _anchors({renamed[f]: i for f, i in of_base.items()}, of_new)
@@ -143,12 +145,27 @@ def _without_arguments(function: Function) -> Key | None:
     return None if is_nameless(name) else (short_name(COPY.sub("", name)), re.split(r"[/\\]", file)[-1], line, kind)
 
 
+def _without_flags(function: Function) -> Key | None:
+    """V8 of Node.js 20 and older writes regular expressions without slashes and flags."""
+    name, file, line, kind = function
+    if kind != "regexp":
+        return None
+    written = REGEXP.fullmatch(name)
+    return written["source"] if written else name, file, line, kind
+
+
 def _without_kind(function: Function) -> Key | None:
     name, _, line, _ = function
     return None if is_nameless(name) else (name, line)
 
 
-BY_LESS = (_without_folders, _without_file, _without_copies, _without_line, _without_arguments)
+def _without_prefix(function: Function) -> Key | None:
+    """What jitdumps call RegExpPrototypeTest is the symbol Builtins_RegExpPrototypeTest of V8's library."""
+    name, _, line, _ = function
+    return None if is_nameless(name) else (name.removeprefix("Builtins_"), line)
+
+
+BY_LESS = (_without_folders, _without_file, _without_copies, _without_line, _without_arguments, _without_flags)
 
 
 def _pairs(base: set[T], new: set[T], keys: Iterable[Callable[[T], Any]]) -> dict[T, T]:
