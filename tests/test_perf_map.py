@@ -5,6 +5,7 @@ that no machine has, and code of a JIT compiler at CODE. A stack reads `main > f
 without a symbol is `libx.so+0x10`.
 """
 
+import platform
 import shutil
 import struct
 import subprocess
@@ -140,9 +141,9 @@ def category(trace: Trace) -> str:
 
 
 def reported(trace: Trace) -> dict[str, int]:
-    """What the report says, but for addresses in no known code, files that were read, and names: the library and the
-    kernel are on no machine."""
-    left_out = ("code_unknown", "files_read", "symbols_used", *NAMES_MISSING)
+    """What the report says, but for addresses in no known code, callers that code without frame pointers lacks, files
+    that were read, and names: the library and the kernel are on no machine."""
+    left_out = ("code_unknown", "callers_missing", "files_read", "symbols_used", *NAMES_MISSING)
     return {kind: n for kind, n in report_of(trace).items() if kind not in left_out}
 
 
@@ -1462,6 +1463,25 @@ def running(program: Path, path: str, build_id: bytes | None) -> PerfData:
     for nth in range(elf.size):
         data.sample(PID, PID, START + 1 + nth, 0x5500_0000 + elf.at - elf.pgoff + nth)
     return data
+
+
+OF_LEAF = "xor %eax, %eax; nop; ret"
+OF_CALLER = "push %rbp; mov %rsp, %rbp; nop; call leaf; pop %rbp; ret"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions of x86-64")
+@pytest.mark.parametrize(("code", "n_missing"), [(OF_LEAF, 3), (OF_CALLER, 1)], ids=["no frame", "a frame"])
+def test_callers_of_functions_without_a_frame(code: str, n_missing: int, tmp_path: Path) -> None:
+    """A function that makes a frame has none before its second instruction has run; of the first byte of a function
+    nothing is known."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no gcc here")
+    assembly = f'asm(".globl outer; .type outer, @function; outer: {code}; .size outer, . - outer");'
+    (tmp_path / "tiny.c").write_text(f"{assembly} void leaf(void) {{}} int main(void) {{ return 0; }}")
+    subprocess.run([compiler, "-Wl,--build-id=sha1", "-o", tmp_path / "tiny", tmp_path / "tiny.c"], check=True)
+    trace = read(running(tmp_path / "tiny", str(tmp_path / "tiny"), Elf(tmp_path / "tiny").build_id))
+    assert report_of(trace).get("callers_missing") == n_missing
 
 
 def test_symbols_of_the_file_that_was_recorded(program: Path) -> None:

@@ -250,6 +250,20 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["2 threads that began during the recording are not in it",
          "  record without -i and --per-thread, and events that are read as a group (:S) apart, or with -a"],
     ),
+    "leaf functions without a frame pointer": (
+        {"stacks": {f"f@app {MAIN}": 100}, "notes": {"callers_missing": {"count": 30}}},
+        ["the caller is missing from 30 % of the stacks: their innermost function has no frame pointer",
+         f"  perf can copy the stacks instead: {DWARF}"],
+    ),
+    "leaf functions without a frame pointer in a sixth of the stacks": (
+        {"stacks": {f"f@app {MAIN}": 100}, "notes": {"callers_missing": {"count": 16}}},
+        ["good recording: 100 samples of cpu-clock, 2ms"],
+    ),
+    "leaf functions without a frame pointer in stacks that are cut": (
+        {"stacks": {"f@app": 100}, "notes": {"callers_missing": {"count": 90}}},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
+         f"  code without frame pointers ends them; perf can copy the stacks instead: {DWARF}"],
+    ),
     "code that the program moved": (
         {"stacks": {f"[unknown] {MAIN}": 300, f"f@app {MAIN}": 100}, "notes": {"code_unmapped": {"count": 300}}},
         ["75 % of the samples are at addresses where the recording has no code",

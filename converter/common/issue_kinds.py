@@ -205,6 +205,10 @@ KINDS: dict[str, Kind] = {
     "throttled": Kind("loss", "the kernel throttled sampling because it took too much time",
         "record with a lower frequency (-F)"),
     "deferred_missing": Kind("loss", "the deferred user part of stacks is missing from the recording"),
+    "callers_missing": Kind("info",
+        "stacks lack the caller of their innermost function, which keeps no frame pointer: leaf functions of gcc and "
+        "handwritten ones",
+        "record with perf record --call-graph dwarf,16384, or compile with clang -fno-omit-frame-pointer"),
     "unwinding_not_done": Kind("loss",
         "user stacks of this processor architecture are not unwound: these samples show the leaf and the kernel frames",
         "record with frame pointers: perf record --call-graph fp (or -g)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from traceferry.importers.perf.counters import add_counts
 from traceferry.importers.perf.dumps import NO_ROWS
 from traceferry.importers.perf.inheritance import not_followed
 from traceferry.importers.perf.layout import BRANCH_CALL_STACK
+from traceferry.importers.perf.leaves import n_without_caller
 from traceferry.importers.perf.map_files import MapFiles, map_files_apart, note_unused
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
@@ -126,6 +128,10 @@ def _add_recording(
         samples = with_deferred(samples, recording.deferred, report, where)
     stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
     note_relisted(memory, samples, trace)
+    if _call_graph(recording) == "fp" and not len(recording.deferred.n):
+        main = next((counted.event_index for counted in events if counted.row == 0), -1)
+        count = partial(n_without_caller, samples, main, stack, trace, natives.libraries)
+        report.note("callers_missing", source.answers.ask("callers missing", report, count, unpacked=int), where=where)
     # All of it was read; the threads come back to parts.
     source.release(0, len(source.data))
     if np.any(samples.data_src != 0):

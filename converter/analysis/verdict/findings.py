@@ -11,7 +11,7 @@ from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advi
 from traceferry.analysis.verdict.interpreted import interpreted
 from traceferry.analysis.verdict.names import functions, names, unmapped
 from traceferry.analysis.verdict.runtimes import CLOCK
-from traceferry.analysis.verdict.stacks import no_stacks, stacks
+from traceferry.analysis.verdict.stacks import callers, no_stacks, stacks
 from traceferry.analysis.verdict.threads import switches_filtered, threads_not_recorded
 from traceferry.common.issue_kinds import KINDS, STATISTICS_SQL
 from traceferry.common.recorder import Command
@@ -31,8 +31,8 @@ def findings(case: Case) -> Iterator[Finding]:
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
         _damaged, _no_samples, _few_samples, _counts_only, _clock, threads_not_recorded, names, unmapped, functions,
-        interpreted, stacks, no_stacks, _lost, _no_symbols, _stripped, _relisted, _switch_missing, switches_filtered,
-        _engine_reported,
+        interpreted, stacks, callers, no_stacks, _lost, _no_symbols, _stripped, _relisted, _switch_missing,
+        switches_filtered, _engine_reported,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found

@@ -224,6 +224,21 @@ def _dump_size(command: Command | None) -> int:
     return int(size) if size.isdecimal() else DEFAULT_DUMP
 
 
+def callers(case: Case) -> Finding | None:
+    """Stacks that follow frame pointers, and lack the caller of functions without one."""
+    issue, facts = case.issues.get("callers_missing"), case.facts
+    if issue is None or not facts.user or case.cut_share >= STACKS_FROM:
+        return None
+    share = min(case.share(issue.count), 1.0)
+    if share < STACKS_FROM:
+        return None
+    headline = (
+        f"the caller is missing from {percent(share)} of the stacks: their innermost function has no frame pointer"
+    )
+    advice = Advice("callers_missing", "perf can copy the stacks instead", case.record_with({CALL_GRAPH: DWARF}))
+    return Finding("callers_missing", 4, "info", headline, share, (advice,), ("callers_missing",))
+
+
 def no_stacks(case: Case) -> Finding | None:
     """A recording without -g tells where time was spent, not from where; of a tracepoint not even that. Of other
     recorders, and of profiles that were made of such a recording, the samples tell it alone."""
