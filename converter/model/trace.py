@@ -33,7 +33,7 @@ from traceferry.model.tables import READ_ONLY, GrowingTable, Strings, Table
 
 Kept = TypeVar("Kept")
 Key = TypeVar("Key")
-ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "sched", "tsc"]
+ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "tai", "sched", "tsc"]
 
 
 class Clock(NamedTuple):

@@ -14,7 +14,7 @@ from traceferry.model import Array, ClockKind, Process, Thread
 
 Value = int | str | bytes | memoryview | Sequence[bytes] | None  # of a field
 CLOCKS: dict[ClockKind, int] = {
-    "realtime": 1, "monotonic": 3, "monotonic_raw": 5, "boot": 6, "sched": 10, "tsc": 6,
+    "realtime": 1, "monotonic": 3, "monotonic_raw": 5, "boot": 6, "tai": 6, "sched": 10, "tsc": 6,
 }  # fmt: skip
 REALTIME, MONOTONIC_COARSE, BOOT = 1, 4, 6
 # Clocks of a sequence's own. RELATIVE counts from the recording's start, which makes times short and, unlike

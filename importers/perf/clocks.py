@@ -18,7 +18,7 @@ from traceferry.importers.perf.recording import Event, Exit, Mmap, Recording
 from traceferry.model import Array, Clock, ClockKind, TraceBuilder, containing_interval, rows_by_key
 
 # clockid_t of <time.h>; what perf takes without -k is the scheduler's own.
-CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot"}
+CLOCKS: dict[int, ClockKind] = {0: "realtime", 1: "monotonic", 4: "monotonic_raw", 7: "boot", 11: "tai"}
 SCHED_CLOCK: ClockKind = "sched"
 # Clocks that may be the same, and differ by less by the dump's header, are not moved.
 SAME_CLOCK_NS = 1_000_000
