@@ -150,7 +150,8 @@ def reported(trace: Trace) -> dict[str, int]:
 # ---------------------------------------------------------------- clocks
 
 CLOCKS = {
-    "monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "realtime": REALTIME, "boot": BOOTTIME, "tai": CLOCK_TAI, "sched": None,
+    "monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "realtime": REALTIME, "boot": BOOTTIME, "tai": CLOCK_TAI,
+    "sched": None,
 }  # fmt: skip
 
 

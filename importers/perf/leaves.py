@@ -17,8 +17,8 @@ from traceferry.libraries.library import Library
 from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.native.distinct import distinct_with_places
 
-# mov %rsp,%rbp in its two encodings: from here on a function has its frame.
-MAKES_FRAME = (b"\x48\x89\xe5", b"\x48\x8b\xec")
+# mov %rsp,%rbp in its two encodings, and lea N(%rsp),%rbp of Go until 1.20: from here on a function has its frame.
+MAKES_FRAME = (b"\x48\x89\xe5", b"\x48\x8b\xec", b"\x48\x8d\x6c\x24", b"\x48\x8d\xac\x24")
 MACHINE = "EM_X86_64"
 COLD = ".cold"
 # Of the functions that were sampled most, so many are looked at, and so many bytes of each.
