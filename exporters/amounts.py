@@ -15,12 +15,14 @@ import numpy as np
 from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.portable import depths
 from traceferry.analysis.totals.trees import CALLS, SAMPLES, TIME, Measure, Series, Trees, nearest_kept
-from traceferry.exporters.depths import CUT, INNERMOST, MAX_DEPTH, OUTERMOST
+from traceferry.exporters.depths import CUT, INNERMOST, MAX_DEPTH
 from traceferry.model import Array, TraceBuilder, distinct, sums
 from traceferry.native.nodes import NodeTable
 
 # Functions of all paths together, some seconds' work: with more, paths that are deeper than MAX_DEPTH are cut.
 MOST_FUNCTIONS = 1 << 22
+# Of these one path keeps so many, the first number with which those that are cut have no more together.
+KEPT_OF_DEEP = (MAX_DEPTH, MAX_DEPTH // 4, MAX_DEPTH // 16)
 # Paths that are cut at once.
 PIECE = 1 << 12
 
@@ -71,9 +73,13 @@ class Amounts:
             return whole, np.arange(len(depth), dtype=np.int32)
         strings, funcs = self.trace.strings, self.trace.funcs
         between = funcs.intern(name=strings.intern(CUT), kind=strings.intern("function"))
-        detail = f"deeper than {MAX_DEPTH}, where all have more than {MOST_FUNCTIONS:,} functions together"
+        for kept in KEPT_OF_DEEP:
+            fitting, path_of, is_fitting = _cut(whole, depth, deep, between, kept)
+            if is_fitting:
+                break
+        detail = f"deeper than {MAX_DEPTH}, to {kept} functions, where all have more than {MOST_FUNCTIONS:,} together"
         self.trace.report.note("callstack_cut", len(deep), where="paths", detail=detail)
-        return _cut(whole, depth, deep, between)
+        return fitting, path_of
 
     def of_threads(self) -> Iterator[ThreadAmounts]:
         """Yields the threads in the trace's order; their paths rise."""
@@ -96,22 +102,28 @@ class Amounts:
         return sums.total_by(np.searchsorted(path, self._path_of[series.node]), series.amount, len(path))
 
 
-def _cut(whole: Paths, depth: Array, deep: Array, between: int) -> tuple[Paths, Array]:
-    """Returns the paths of which those in `deep` keep their outermost and their innermost functions, and which of them
-    each one was, int32."""
+def _cut(whole: Paths, depth: Array, deep: Array, between: int, kept: int) -> tuple[Paths, Array, bool]:
+    """Returns the paths of which those in `deep` keep so many functions, outermost and innermost ones as callstacks do;
+    which of them each one was, int32; and whether those have no more functions together than MOST_FUNCTIONS, without
+    which it ends early, unless they keep the least."""
     table = NodeTable()
     path_of = table.intern_tree(whole.parent.astype(np.int64), np.where(depth <= MAX_DEPTH, whole.func, -1))
-    last_kept = nearest_kept(whole.parent, depth <= OUTERMOST)
+    n_inner = kept * (INNERMOST + 1) // MAX_DEPTH - 1
+    n_outer = kept - n_inner - 1
+    last_outer = nearest_kept(whole.parent, depth <= n_outer)
+    n_whole = table.n
     for at in range(0, len(deep), PIECE):
         piece = deep[at : at + PIECE]
         functions = [
-            *_innermost(whole, piece, INNERMOST),
+            *_innermost(whole, piece, n_inner),
             np.full(len(piece), between, np.int32),
-            *_innermost(whole, last_kept[piece], OUTERMOST),
+            *_innermost(whole, last_outer[piece], n_outer),
         ]
         lists = np.stack(functions, axis=1).reshape(-1)
-        path_of[piece] = table.intern_lists(lists, MAX_DEPTH * np.arange(1, len(piece) + 1, dtype=np.int64))
-    return Paths(table.parent, table.key), path_of
+        path_of[piece] = table.intern_lists(lists, kept * np.arange(1, len(piece) + 1, dtype=np.int64))
+        if kept > KEPT_OF_DEEP[-1] and table.n - n_whole > MOST_FUNCTIONS:
+            return whole, path_of, False
+    return Paths(table.parent, table.key), path_of, len(distinct(path_of[deep])) * kept <= MOST_FUNCTIONS
 
 
 def _innermost(paths: Paths, at: Array, n: int) -> Iterator[Array]:

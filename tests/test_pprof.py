@@ -9,6 +9,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from support import load_checked, report_of
 from test_foreign_content import weighted
 from test_perfetto_heap import START, Built, thread
 
+from traceferry import exporters
 from traceferry.analysis.info.summary import summarize
 from traceferry.model import COUNTER_VALUES, SAMPLES, Event, Table, ThreadData, Trace
 from traceferry.model import Counter as CounterTrack
@@ -166,11 +168,11 @@ def test_a_recording_of_nothing(tmp_path: Path) -> None:
     assert {issue.kind for issue in load_checked(tmp_path / "x.pb.gz").report} == {"no_samples"}
 
 
-def recursive(folder: Path, n_deep: int) -> Trace:
-    """One function that calls another, which calls itself, each call 1 us after the one before."""
-    log = Basic(frequency=1_000_000_000).enter(1, 0, tid=7)
+def recursive(folder: Path, n_deep: int, n_funcs: int = 1) -> Trace:
+    """One function that calls others, which call each other without an order, each call 1 us after the one before."""
+    log, rng = Basic(frequency=1_000_000_000).enter(1, 0, tid=7), Random(1)
     for nth in range(n_deep):
-        log.enter(2 + (nth == n_deep - 1), 1000 * (nth + 1), tid=7)
+        log.enter(2 + rng.randrange(n_funcs) if nth < n_deep - 1 else 99, 1000 * (nth + 1), tid=7)
     (folder / "deep.xray").write_bytes(log.bytes())
     return load_checked([str(folder / "deep.xray")])
 
@@ -194,6 +196,14 @@ def test_deep_stacks_lose_their_middle_where_all_together_are_too_much(tmp_path:
     assert deepest[385:] == ["function 2"] * 127
     # Those that are equal are one: the 2,488 that end in the function that calls itself.
     assert len(rows) == 512 + 1
+
+
+def test_deep_stacks_that_differ_keep_fewer_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporters.amounts, "MOST_FUNCTIONS", 10_000)
+    lines = saved(recursive(tmp_path, 700, n_funcs=7), tmp_path / "x.folded").read_text().splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == 700_000
+    assert {line.count(";") for line in lines if "[frames left out]" in line} == {32}
+    assert max(line.count(";") for line in lines) == 512
 
 
 @pytest.mark.parametrize("name", ["x.folded", "x.pb.gz", "x.afdo.txt", "x.gecko.json"])

@@ -404,7 +404,7 @@ KINDS: dict[str, Kind] = {
     "size_exceeded": Kind("info", "the output is larger than asked for: short calls alone can be summed",
         "--range and --thread make less of the recording", of_output=True, is_told=True),
     # what an exporter cannot carry
-    "depth_cut": Kind("info", "calls deeper than the viewer keeps were left out",
+    "depth_cut": Kind("info", "calls deeper than ui.perfetto.dev keeps are not in its file",
         "info, -o X.json.gz and -o X.html keep every depth", of_output=True, is_told=True),
     "moved_apart": Kind("info", "more events at one time than the viewer keeps are a nanosecond later, 512 at a time",
         "the other outputs have them at their times", of_output=True),

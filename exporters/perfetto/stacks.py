@@ -68,7 +68,7 @@ class Callstacks:
             frame = pb.Frame(iid=writer.cut_iid, function_name_id=name)
             self._packets.intern(self._sequence, [*entries, pb.InternedData(frames=frame)])
         self._n_cut += n
-        where, detail = f"{self._sequence}", f"deeper than {MAX_DEPTH}"
+        where, detail = f"{self._sequence}", f"in the file for ui.perfetto.dev, deeper than {MAX_DEPTH}"
         self._trace.report.note("callstack_cut", self._n_cut, where=where, detail=detail)
 
     def _write_plain(self, frames: Array, iids: Array) -> None:
