@@ -887,6 +887,13 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "command": "perf record -g env PYTHON_PERF_JIT_SUPPORT=1 python3.13 a.py"},
         ["good recording: 100 samples of cpu-clock, 2ms"],
     ),
+    "functions of a jitdump that were not sampled": (
+        {"stacks": {"node#1: tick@#JavaScript": 0, f"node#2: f@node {MAIN}": 100},
+         "command": "perf record -g -p 7"},
+        ["JavaScript functions have no names: 100 % of the samples are in Node.js",
+         "  Node.js writes the names of its functions if it is started as node --perf-prof "
+         "--interpreted-frames-native-stack: perf record -g -p 7 -k CLOCK_MONOTONIC"],
+    ),
     "a process of another program that was started without": (
         {"stacks": {f"node#1: tick@#JavaScript v8::Run@node {MAIN}": 50,
                     f"node#2: [code~in~//anon] v8::Run@node {MAIN}": 30,
@@ -910,7 +917,8 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"Builtins_AddHandler@node Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 40,
                     f"f@#JavaScript Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 60},
          "command": "perf record -g node --perf-basic-prof a.js"},
-        ["JavaScript functions that Node.js interprets have no names: 40 % of the samples are in them",
+        ["JavaScript functions that Node.js interprets have no names: 40 % of the samples are in them or "
+         "what they call",
          "  let Node.js name the functions that it interprets, too: perf record -g node "
          "--interpreted-frames-native-stack --perf-basic-prof a.js"],
     ),
@@ -924,14 +932,16 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"InterpreterEntryTrampoline@#JavaScript v8::Run@node {MAIN}": 100,
                     f"f@#JavaScript v8::Run@node {MAIN}": 5},
          "command": "perf record -g npm test -- --perf-prof"},
-        ["JavaScript functions that Node.js interprets have no names: 95 % of the samples are in them",
+        ["JavaScript functions that Node.js interprets have no names: 95 % of the samples are in them or "
+         "what they call",
          "  let Node.js name the functions that it interprets, too, whatever starts it: perf record -g -k "
          "CLOCK_MONOTONIC env 'NODE_OPTIONS=--perf-prof --interpreted-frames-native-stack' npm test -- --perf-prof"],
     ),
     "functions that V8 interprets, where it compiles none": (
         {"stacks": {f"Builtins_AddHandler@node Builtins_InterpreterEntryTrampoline@node v8::Run@node {MAIN}": 100},
          "command": "perf record -g node --perf-prof --jitless a.js"},
-        ["JavaScript functions that Node.js interprets have no names: 100 % of the samples are in them",
+        ["JavaScript functions that Node.js interprets have no names: 100 % of the samples are in them or "
+         "what they call",
          "  nothing names what Node.js executes with --jitless: record without it: perf record -g node "
          "--interpreted-frames-native-stack --perf-prof a.js"],
     ),
@@ -939,7 +949,8 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"Interpreter@#JIT JavaCalls::call@libjvm.so {MAIN}": 100},
          "command": "perf record -g java -Xint -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
                     "-XX:+DumpPerfMapAtExit A"},
-        ["Java functions that the JVM interprets have no names: 100 % of the samples are in them",
+        ["Java functions that the JVM interprets have no names: 100 % of the samples are in them or "
+         "what they call",
          "  nothing names what the JVM executes with -Xint: record without it: perf record -g java "
          "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit A"],
     ),
@@ -947,7 +958,8 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"Interpreter@#Java JavaCalls::call@libjvm.so {MAIN}": 50,
                     f"A.f@#Java Interpreter@#Java JavaCalls::call@libjvm.so {MAIN}": 50},
          "command": "perf record -g java -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit A"},
-        ["Java functions that the JVM interprets have no names: 50 % of the samples are in them",
+        ["Java functions that the JVM interprets have no names: 50 % of the samples are in them or "
+         "what they call",
          "  the JVM names what it has compiled: let the program run for longer"],
     ),
     "a JVM that neither writes names nor compiles": (

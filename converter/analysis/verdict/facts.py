@@ -200,11 +200,15 @@ class _Stacks:
             single=self._sum(used[n_frames == 1]),
         )
 
-    def _libraries(self) -> tuple[str, ...]:
+    def _sampled_frames(self) -> Array:
+        """Returns the frames of the stacks with samples, each at least once."""
         prefix = self._trace.stacks["prefix"][: self._n]
         marked, rows = np.zeros(self._n, np.uint8), np.empty(self._n, np.int32)
         n = mark_ancestors(np.ascontiguousarray(prefix), self._used.astype(np.int32), marked, rows)
-        libs = distinct(self._trace.frames["lib"][self._frame[rows[:n]]])
+        return np.asarray(self._frame[rows[:n]])
+
+    def _libraries(self) -> tuple[str, ...]:
+        libs = distinct(self._trace.frames["lib"][self._sampled_frames()])
         return tuple(sorted({self._library_names[lib] for lib in libs.tolist() if lib >= 0}))
 
     def _sum(self, rows: Array) -> int:
@@ -302,9 +306,9 @@ class _Stacks:
 
     @cached_property
     def languages(self) -> frozenset[str]:
-        """Returns the languages of the functions in all frames."""
-        trace = self._trace
-        rows = distinct(trace.frames["category"][self._is_function_frame])
+        """Returns the languages of the functions that were sampled: a jitdump has more."""
+        trace, frames = self._trace, self._sampled_frames()
+        rows = distinct(trace.frames["category"][frames[self._is_function_frame[frames]]])
         names, parents = trace.categories["name"].tolist(), trace.categories["parent"].tolist()
         found = {trace.strings[names[parents[row] if parents[row] >= 0 else row]] for row in rows.tolist()}
         return frozenset(found & set(LANGUAGE_COLORS))

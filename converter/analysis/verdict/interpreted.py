@@ -33,7 +33,7 @@ def _interpreted_of(case: Case) -> Finding | None:
     if advice is None:
         return None
     runtime = found[0]
-    what = f"{percent(share)} of {case.the_samples} are in them"
+    what = f"{percent(share)} of {case.the_samples} are in them or what they call"
     headline = f"{runtime.language} functions that {runtime.title} interprets have no names: {what}"
     return Finding(KIND, 4, "info", headline, share, (advice,))
 
