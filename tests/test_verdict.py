@@ -997,15 +997,15 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "command": "perf record -g python a.py", "notes": {"code_unrecorded": {"count": 80}}},
         ["names are missing for 80 % of the samples",
          "  [code in //anon] (80 %): wasm.cpython-310-x86_64-linux-gnu.so, or what that uses, compiled it, and may "
-         "have an option to write names for perf"],
+         "have an option to write a list of its names"],
     ),
     "the same where stacks end in it": (
         {"stacks": {"[code~in~//anon]": 80, "helper@libguest.so [code~in~//anon]": 5,
                     f"f@libpython3.10.so.1.0 {MAIN}": 15},
          "command": "perf record -g python a.py", "notes": {"code_unrecorded": {"count": 85}}},
         ["85 % of the stacks are cut: what libguest.so compiled keeps no frame pointers",
-         "  [code in //anon] (80 %): libguest.so, or what that uses, compiled it, and may have an option to write "
-         "names for perf"],
+         "  [code in //anon] (80 %): libguest.so, or what that uses, compiled it, and may have an option to write a "
+         "list of its names"],
     ),
     "the same beside functions of CPython with names": (
         {"stacks": {f"[code~in~//anon] {OF_MEMORY}": 60, f"sin@libm.so.6 [code~in~//anon] {OF_MEMORY}": 20,
@@ -1014,7 +1014,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"code_unrecorded": {"count": 80, "advice": "its jitdump has no record of this code"}}},
         ["80 % of the stacks are cut: what a library of this process compiled has no unwind information",
          "  [code in //anon] (60 %): a library of this process, not CPython, compiled it, and may have an option to "
-         "write names for perf"],
+         "write a list of its names"],
     ),
     "what CPython made for each function, of which the names are lost": (
         {"stacks": {f"f@libpython3.13.so.1.0 [code~in~//anon] g@libpython3.13.so.1.0 {MAIN}": 95,

@@ -22,6 +22,7 @@ from traceferry.analysis.verdict.case import (
 )
 from traceferry.analysis.verdict.facts import KERNEL_GROUP, UNKNOWN
 from traceferry.analysis.verdict.runtimes import (
+    CPYTHON_COMPILES,
     NO_LIST,
     Compiler,
     Runtime,
@@ -56,7 +57,6 @@ VDSO = "[vdso]"
 A_LIBRARY = "a library of this process"
 # Of the samples with code that nothing names, those in it that CPython's trampolines have fewer of.
 TRAMPOLINES_BELOW = 0.1
-_CPYTHON_COMPILES = re.compile(r"-X ?perf|PYTHONPERFSUPPORT|PYTHON_PERF_JIT_SUPPORT")
 
 
 def names(case: Case) -> Finding | None:
@@ -168,7 +168,9 @@ def _advice_for_made(case: Case, what: str) -> list[Advice]:
     if compiler is None and made is None and (library := library_of(case)):
         is_known = library != A_LIBRARY
         who = f"{library}, or what that uses," if is_known else f"{library}, not CPython,"
-        return [Advice("names_missing", f"{what}: {who} compiled it, and may have an option to write names for perf")]
+        return [
+            Advice("names_missing", f"{what}: {who} compiled it, and may have an option to write a list of its names")
+        ]
     if not case.program and _functions_of(case) is not None and made in (None, runtime_and_file(case)):
         return []
     named = naming_of(case, made)
@@ -384,7 +386,7 @@ def library_of(case: Case) -> str:
 
 def asks_cpython(case: Case) -> bool:
     """Whether the command lets CPython compile something for each function, as trampolines."""
-    return case.command is not None and _CPYTHON_COMPILES.search(" ".join(case.command.program)) is not None
+    return case.command is not None and CPYTHON_COMPILES.search(" ".join(case.command.program)) is not None
 
 
 def other_than(recorded: Command, again: Command) -> str:

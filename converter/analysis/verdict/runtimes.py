@@ -18,6 +18,8 @@ NO_LIST = (
     "was asked for names, and no file with them was found: in a container it is perf-PID.map in /tmp, or jit-PID.dump, "
     "by the number there, and of two programs with one number the last one's; copy it, and --symbols FILE takes it"
 )
+# What lets CPython compile something for each function.
+CPYTHON_COMPILES = re.compile(r"-X ?perf|PYTHONPERFSUPPORT|PYTHON_PERF_JIT_SUPPORT")
 
 
 class Runtime(NamedTuple):
