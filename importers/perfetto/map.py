@@ -71,6 +71,8 @@ PROFILE_BESIDE = "samples of another profile"
 # A recorder that knows threads but no process, since there is one; how its file begins tells the number.
 ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", re.compile(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
 MOST_NUMBER = (1 << 31) - 1
+# Of what the engine says of the first error of a kind, in characters.
+MOST_CONCERNED = 100
 CUMULATIVE = "linux.perf"  # its weights are what the counter of the processor stood at
 
 
@@ -495,12 +497,15 @@ class _Mapping:
             report.note("engine_refused", where=f"{where} {why}", detail=why)
         for name, n in tables.left_out:
             report.note("tables_left_out", n, where=f"{where} {name}", detail=f"{name} ({n} rows)")
-        stats = tables["stats"]
-        facts = zip(stats["name"].texts(), stats["description"].texts(), stats["n"].numbers().tolist(), strict=True)
-        for name, description, n in facts:
-            report.note(
-                "engine_reported", n, where=f"{where} {name}", detail=encodable(f"{name}: {description}".rstrip(": "))
-            )
+        stats, logs = tables["stats"], tables["first_logs"]
+        concerned: dict[str, list[str]] = {}
+        for name, value in zip(logs["name"].texts(), logs["value"].texts(), strict=True):
+            concerned.setdefault(name, []).append(value)
+        # The command that the report names prints the descriptions, which are sentences.
+        for name, n in zip(stats["name"].texts(), stats["n"].numbers().tolist(), strict=True):
+            first = " ".join(", ".join(concerned.get(name, ())).split())[:MOST_CONCERNED]
+            detail = encodable(f"{name} ({first})" if first else name)
+            report.note("engine_reported", n, where=f"{where} {name}", detail=detail)
 
 
 class _Loader:

@@ -73,7 +73,11 @@ METADATA = "SELECT name, coalesce(str_value, int_value) AS value FROM metadata O
 CLOCKS = "SELECT clock_id, ts, clock_value FROM clock_snapshot ORDER BY snapshot_id, clock_id"
 BOUNDS = "SELECT start_ts, end_ts FROM trace_bounds"
 STATS = f"""
-SELECT name, description, sum(value) AS n FROM stats WHERE {LOSSES_SQL} GROUP BY name ORDER BY name"""
+SELECT name, sum(value) AS n FROM stats WHERE {LOSSES_SQL} GROUP BY name ORDER BY name"""
+# Of what the engine logs of each, the first: what it concerned. Its names are not for others, and may change.
+FIRST_LOGS = """
+SELECT l.name AS name, a.display_value AS value FROM _trace_import_logs l JOIN args a ON a.arg_set_id = l.arg_set_id
+WHERE l.id IN (SELECT min(id) FROM _trace_import_logs GROUP BY name) ORDER BY l.id, a.id"""
 
 CALLSTACKS = """
 SELECT slice_id, callsite_id FROM __intrinsic_track_event_callstacks

@@ -198,8 +198,7 @@ def _engine_reported(case: Case) -> Finding | None:
     file = next((name for name in names if any(place.startswith(f"{PurePath(name).name} ") for place in places)), None)
     command = f'traceferry query {case.inputs if file is None else shlex.quote(file)} "{STATISTICS_SQL}"'
     advice = (Advice("engine_reported", "its statistics say more", command),)
-    # Without the description, which is sentences: the report has it.
-    headline = f"{issue.title}: {issue.detail.partition(': ')[0]}"
+    headline = f"{issue.title}: {issue.detail}"
     return Finding("engine_reported", OTHER, issue.severity, headline, None, advice, ("engine_reported",))
 
 
