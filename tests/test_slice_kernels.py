@@ -1,5 +1,6 @@
 """Slices within each other, packets, and members of JSON: the kernels equal what a few lines of Python say."""
 
+import json
 import re
 from collections.abc import Sequence
 from itertools import accumulate
@@ -11,8 +12,8 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.importers.perfetto._members import places_of_thread
-from traceferry.importers.perfetto._packets import whole_until
+from traceferry.importers.perfetto._members import EventNumbers, has_number_apart, places_of_thread
+from traceferry.importers.perfetto._packets import threads_at, whole_until
 from traceferry.importers.perfetto._slices import extent, nested, placed
 
 FIRST, LAST = 5, 40
@@ -149,3 +150,60 @@ def test_members_that_number_a_thread(data: bytes, tid: int, n_most: int) -> Non
     places = re.finditer(rb'(?="tid"[ \t\r\n]*:[ \t\r\n]*([0-9]{1,18}))', data)
     expected = [one.start() for one in places if int(one[1]) == tid]
     assert places_of_thread(data, tid, n_most).tolist() == expected[:n_most]
+
+
+NUMBERS = st.sampled_from([b'"tid":', b'"pid" : ', b'"', b"pid", b":", b"7", b"123456789", b"0123456789", b"-", b"1e9"])
+
+
+@examples(300)
+@given(st.lists(NUMBERS, max_size=30).map(b"".join))
+def test_whether_a_number_is_apart(data: bytes) -> None:
+    said = re.finditer(rb'(?="[tp]id"[ \t\r\n]*:[ \t\r\n]*([-+.eE0-9]+))', data)
+    assert has_number_apart(data) == any(not re.fullmatch(rb"[0-9]{1,9}", one[1]) for one in said)
+
+
+INTEGERS = st.integers(-(10**18), 10**18)
+VALUES = st.one_of(INTEGERS, st.text(max_size=3), st.sampled_from([{"tid": 1}, [{"pid": 2}], '"tid": 3', "\\", 1.5]))
+EVENTS = st.lists(st.dictionaries(st.sampled_from(["pid", "tid", "name", "args", "id"]), VALUES), max_size=8)
+
+
+@examples(200)
+@given(EVENTS, st.integers(1, 3), st.sampled_from([None, 1]))
+def test_numbers_of_events(events: list[dict[str, object]], n_most: int, indent: int | None) -> None:
+    """Those of the events, not those of what is in them."""
+    data = json.dumps(events, indent=indent).encode()
+    numbers, found = EventNumbers(data + b', "tid": 5', 0), []
+    while len((piece := numbers.more(n_most))[0]):
+        assert len(piece[0]) <= n_most
+        found += [(json.loads(data[begin:end]), value) for begin, end, value in zip(*map(list, piece), strict=True)]
+    said = [event[key] for event in events for key in event if key in ("pid", "tid")]
+    wanted = [one for one in said if isinstance(one, (int, float))]
+    is_short = [isinstance(one, int) and abs(one) < 10**17 for one in wanted]
+    assert [one for one, _ in found] == wanted
+    assert all(one == value for (one, value), short in zip(found, is_short, strict=True) if short)
+    assert all(value == -(1 << 63) for one, value in found if isinstance(one, float))
+
+
+@pytest.mark.parametrize("field", [44, 60], ids=["thread_descriptor", "track_descriptor"])
+def test_the_thread_of_a_packets_sequence(field: int) -> None:
+    def message(number: int, content: bytes) -> bytes:
+        return varint(number << 3 | 2) + varint(len(content)) + content
+
+    def packet(sequence: int, content: bytes) -> bytes:
+        return message(1, content + varint(10 << 3) + varint(sequence))
+
+    def thread(pid: int, tid: int) -> bytes:
+        numbers = b"\x08" + varint(pid) + b"\x10" + varint(tid)
+        return message(44, numbers) if field == 44 else message(60, b"\x08\x05" + message(4, numbers))
+
+    asks = message(11, b"?")
+    data = b"".join([
+        packet(1, asks), packet(1, thread(7, 300)), packet(2, thread(7, 8)), packet(1, asks), packet(2, asks),
+        packet(1, thread(7, 9)), packet(1, asks),
+    ])  # fmt: skip
+    places = column([at for at in range(len(data)) if data[at : at + 1] == b"?"])
+    wanted = [None, (7, 300), (7, 8), (7, 9)]
+    assert threads_at(data, places) == wanted
+    assert threads_at(data + b"\xff", np.append(places, len(data))) == [*wanted, None]
+    for end in range(len(data)):
+        assert all(one in (None, said) for one, said in zip(threads_at(data[:end], places), wanted, strict=True))

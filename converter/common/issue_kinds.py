@@ -330,7 +330,7 @@ KINDS: dict[str, Kind] = {
     "members_not_read": Kind("info", "parts of the profile have no place here, and were left out",
         "the viewer shows them in the profile itself"),
     "events_left_out": Kind("loss",
-        "events of the trace were left out: of one with samples and stackFrames, as of Hermes, these are read",
+        "events of the trace were left out: of one with samples and stackFrames, these are read",
         "--from perfetto reads the events, through trace_processor, and not the samples"),
     "below_zero": Kind("loss",
         "amounts below 0 were left out, as those of a profile that is the difference of two",
