@@ -12,7 +12,7 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.importers.perfetto._members import EventNumbers, has_number_apart, places_of_thread
+from traceferry.importers.perfetto._members import EventNumbers, has_number_apart, places_of, places_of_thread
 from traceferry.importers.perfetto._packets import threads_at, whole_until
 from traceferry.importers.perfetto._slices import extent, nested, placed
 
@@ -153,6 +153,11 @@ def test_members_that_number_a_thread(data: bytes, tid: int, n_most: int) -> Non
 
 
 NUMBERS = st.sampled_from([b'"tid":', b'"pid" : ', b'"', b"pid", b":", b"7", b"123456789", b"0123456789", b"-", b"1e9"])
+
+
+@given(st.text("ab", max_size=40).map(str.encode), st.text("ab", min_size=1, max_size=4).map(str.encode))
+def test_where_a_word_stands(data: bytes, word: bytes) -> None:
+    assert places_of(data, word) == [at for at in range(len(data)) if data.startswith(word, at)]
 
 
 @examples(300)

@@ -57,6 +57,32 @@ def places_of_thread(const uint8_t[::1] data, int64_t tid, Py_ssize_t n_most):
     return found[:n_found]
 
 
+def places_of(const uint8_t[::1] data, const uint8_t[::1] word):
+    """Returns a list of the offsets, rising, at which a word stands, which has a byte or more."""
+    cdef Py_ssize_t size = word.shape[0]
+    cdef Py_ssize_t last = data.shape[0] - size
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t nth
+    # How far the word moves at least, by the byte that is at its end (Horspool).
+    cdef Py_ssize_t[256] moves
+    for nth in range(256):
+        moves[nth] = size
+    for nth in range(size - 1):
+        moves[word[nth]] = size - 1 - nth
+    found = []
+    with nogil:
+        while at <= last:
+            if data[at + size - 1] == word[size - 1]:
+                nth = 0
+                while nth < size - 1 and data[at + nth] == word[nth]:
+                    nth += 1
+                if nth == size - 1:
+                    with gil:
+                        found.append(at)
+            at += moves[data[at + size - 1]]
+    return found
+
+
 def has_number_apart(const uint8_t[::1] data):
     """Whether a member `tid` or `pid` somewhere may be below 0, above 9 digits or no whole number."""
     cdef Py_ssize_t n = data.shape[0]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import count, islice
@@ -20,7 +19,7 @@ import orjson
 
 from traceferry.common.errors import FormatError
 from traceferry.files.json_text import BYTE_ORDER_MARK, JsonText, Range, is_json, members_seen
-from traceferry.importers.perfetto._members import EventNumbers, has_number_apart, places_of_thread
+from traceferry.importers.perfetto._members import EventNumbers, has_number_apart, places_of, places_of_thread
 from traceferry.model import Array
 
 # An event is looked for so far around its thread's number, from so many braces on.
@@ -32,7 +31,7 @@ METADATA, EVENTS, SAMPLE_PHASE = "M", "traceEvents", "P"
 # What begins a profile of V8 whose samples are in chunks, and what has all of one, as webpack's ProfilingPlugin writes
 # it: of that, trace_processor would have an instant. It gets numbers that no recorder has.
 PROFILE, WHOLE, FIRST_WHOLE = "Profile", "CpuProfile", 1 << 48
-WHOLE_PROFILE, ANY_PROFILE = re.compile(rb'"CpuProfile"'), re.compile(rb'"(?:Cpu)?Profile"')
+WHOLE_PROFILE, BEGIN_OF_PROFILE = b'"CpuProfile"', b'"Profile"'
 PIECE = 1 << 16  # numbers
 NOT_WHOLE = -(1 << 63)  # what EventNumbers says of a number that has a fraction or too many digits
 
@@ -71,7 +70,7 @@ class Change(NamedTuple):
 def whole_profiles(data: memoryview, numbers: dict[int, int]) -> list[Change]:
     """Returns, for events that have a whole profile of V8, what trace_processor reads: one with which the profile
     begins, and one that has its samples. numbers: those to be written, by `other_numbers`."""
-    places = [match.start() for match in WHOLE_PROFILE.finditer(data)] if is_json(data) else []
+    places = places_of(data, WHOLE_PROFILE) if is_json(data) else []
     if not places:
         return []
     said = {number: replacement for replacement, number in numbers.items()}
@@ -157,9 +156,9 @@ def profiles_begun(data: memoryview) -> list[tuple[int, int] | None]:
     """Returns (process, thread) of the profiles of V8, in their order; None where the event that begins it, or has all
     of it, does not tell."""
     found: dict[tuple[Any, str], tuple[int, int] | None] = {}
-    whole = {(change.begin, change.end): change for change in whole_profiles(data, {})}
-    for at in (match.start() for match in ANY_PROFILE.finditer(data)):
-        change = next((one for one in whole.values() if one.begin <= at < one.end), None)
+    whole = whole_profiles(data, {})
+    for at in sorted([*places_of(data, WHOLE_PROFILE), *places_of(data, BEGIN_OF_PROFILE)]):
+        change = next((one for one in whole if one.begin <= at < one.end), None)
         text = JsonText(memoryview(b"[%b]" % change.text)) if change else None
         event = text.parsed(text.elements(text.root())[0]) if text else event_around(data, at)
         if (event.get("name"), event.get("ph")) != (PROFILE, SAMPLE_PHASE):
