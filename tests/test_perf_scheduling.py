@@ -473,3 +473,17 @@ def test_records_tell_of_the_switches_that_a_filter_left_out() -> None:
     trace = recorded.read()
     assert scheduling(trace, A) == [("runs", 5), ("waits", 10, "S"), ("runs", 40)]
     assert not [issue for issue in trace.report if issue.kind == "switches_filtered"]
+
+
+@pytest.mark.parametrize(
+    ("top", "tids", "rest"), [(2, [A, B], []), (1, [B], ["1 more thread: 20ns on a CPU, 40ns blocked"])]
+)
+def test_the_times_of_so_many_threads_are_printed(top: int, tids: list[int], rest: list[str]) -> None:
+    recorded = Recorded().switch(20, A, SLEEP, B).switch(60, B, SLEEP, A)
+    recorded.data.sample(PID, A, START, LIB, cpu=0)
+    recorded.data.sample(PID, B, START + 60, LIB, cpu=0)
+    lines = as_text(summarize(recorded.read()), top=top).splitlines()
+    begin = lines.index("time of threads:")
+    table = lines[begin + 2 : lines.index("", begin)]
+    assert [int(line.split()[-1]) for line in table if "worker" in line] == tids
+    assert [line.strip() for line in table if "worker" not in line] == rest

@@ -51,7 +51,7 @@ def as_text(
     lines += threads_lines(summary["processes"], top, unit)
     lines += _events(summary["events"], unit)
     lines += _functions(summary["functions"], shorts)
-    lines += _scheduling(summary["scheduling"], shorts)
+    lines += _scheduling(summary["scheduling"], shorts, top)
     of_tiers = [_number("bytes"), _number("objects"), _name("name", "tier")]
     lines += _table("jitted code by tier", of_tiers, summary["tiers"])
     lines += _allocations(summary["allocations"], shorts)
@@ -128,13 +128,25 @@ def _figure(key: str) -> Column:
     return key, show
 
 
-def _scheduling(scheduling: Json | None, shorts: Shorts) -> list[str]:
-    """Returns the lines of when threads ran and waited."""
+def _times_of_threads(threads: list[Json], top: int) -> list[str]:
+    """Returns the lines of those that ran most, in their order, and what the others have together."""
+    titles = {"on_ns": "on a CPU", "runnable_ns": "runnable", "blocked_ns": "blocked", "unknown_ns": "unknown"}
+    titles = {key: title for key, title in titles.items() if any(thread[key] for thread in threads)}
+    ranked = sorted(range(len(threads)), key=lambda nth: -threads[nth]["on_ns"])
+    shown, rest = ([threads[nth] for nth in sorted(part)] for part in (ranked[:top], ranked[top:]))
+    columns = [_duration(key, title) for key, title in titles.items()]
+    lines = _table("time of threads", [*columns, ("thread", _thread)], shown)
+    if rest:
+        totals = {title: sum(thread[key] for thread in rest) for key, title in titles.items()}
+        times = ", ".join(f"{format_duration(total)} {title}" for title, total in totals.items() if total)
+        lines.append(f"  {counted(len(rest), 'more thread')}" + (f": {times}" if times else ""))
+    return lines
+
+
+def _scheduling(scheduling: Json | None, shorts: Shorts, top: int) -> list[str]:
+    """Returns the lines of when threads ran and waited. top: how many threads are shown."""
     if scheduling is None:
         return []
-    states = ("on", "runnable", "blocked", "unknown")
-    columns = [_duration(f"{state}_ns", state if state != "on" else "on a CPU") for state in states]
-    columns = [column for column, state in zip(columns, states, strict=True) if _any(scheduling, f"{state}_ns")]
 
     def where(row: Json) -> str:
         # What all switches have in common says nothing.
@@ -151,7 +163,7 @@ def _scheduling(scheduling: Json | None, shorts: Shorts) -> list[str]:
     def waker(row: Json) -> str:
         return "" if row["waker_tid"] is None else f"{row['waker'] or 'thread'} {row['waker_tid']}"
 
-    lines = _table("time of threads", [*columns, ("thread", _thread)], scheduling["threads"])
+    lines = _times_of_threads(scheduling["threads"], top)
     lines += _table(
         "longest waits",
         [
@@ -167,10 +179,6 @@ def _scheduling(scheduling: Json | None, shorts: Shorts) -> list[str]:
     )
     of_stacks = [_duration("duration_ns", "off CPU"), _number("count", "times"), _number("category"), ("where", where)]
     return lines + _table("stacks off the CPU", of_stacks, scheduling["stacks"])
-
-
-def _any(scheduling: Json, key: str) -> bool:
-    return any(thread[key] for thread in scheduling["threads"])
 
 
 def _thread(row: Json) -> str:
