@@ -42,6 +42,7 @@ NAMED = {
     # The recorder's command has this name, too: advice tells what to type.
     "converter/analysis/verdict/case.py": {"perf"},
     "converter/analysis/verdict/findings.py": {"perf"},
+    "converter/analysis/verdict/itself.py": {"perf"},
     "converter/analysis/verdict/stacks.py": {"perf"},
     "converter/analysis/verdict/threads.py": {"perf"},
     "converter/common/recorder.py": {"perf"},

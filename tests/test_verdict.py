@@ -49,6 +49,11 @@ OF_MEMORY = "(no~unwind~information:~memory~without~a~file)"
         ("/usr/bin/perf record -F 99 -g ./a", {"--call-graph": "dwarf,9"},
          "perf record -F 99 --call-graph dwarf,9 ./a"),
         ("perf record --call-graph dwarf ./a", {"-g": None}, "perf record -g ./a"),
+        ("perf record --user-regs=ip,sp -e a ./a", {"--call-graph": "dwarf,9"},
+         "perf record -e a --call-graph dwarf,9 ./a"),
+        ("perf record --user-regs=ip --kernel-callchains -g ./a", {"-g": None}, "perf record --user-regs=ip -g ./a"),
+        ("perf record --user-regs=ip --kernel-callchains ./a", {"-F": "9"},
+         "perf record --user-regs=ip --kernel-callchains -F 9 ./a"),
         ("perf record -agF99 -- ./a -g", {"--call-graph": "lbr"}, "perf record -a --call-graph lbr -F 99 ./a -g"),
         ("perf record --freq=99 -o x ./a", {"-F": "20"}, "perf record -F 20 -o x ./a"),
         ("perf record --event cycles:u -p 7", {"-e": "cpu-clock"}, "perf record -e cpu-clock -p 7"),
@@ -249,6 +254,40 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"f@app {MAIN}": 400}, "command": "", "notes": {"threads_not_recorded": {"count": 2}}},
         ["2 threads that began during the recording are not in it",
          "  record without -i and --per-thread, and events that are read as a group (:S) apart, or with -a"],
+    ),
+    "callers in the program that were not asked for": (
+        {"stacks": {"f@app": 100}, "command": "perf record --kernel-callchains -g ./app"},
+        ["100 % of the stacks are cut: callers in the program were not recorded",
+         "  without --kernel-callchains, they have the program's functions: perf record -g ./app"],
+    ),
+    "events that perf causes": (
+        {"stacks": {"perf: a@app b@app c@app start_thread@app": 300, "app: f@app main@app": 100}, "kind": "tracepoint",
+         "command": "perf record -g -a -e 'block:*' -e 'writeback:*' ./app"},
+        ["75 % of the samples are of perf itself, which causes them as it writes",
+         "  perf can leave its own out: perf record -g -a -e 'block:*' --exclude-perf -e 'writeback:*' --exclude-perf"
+         " ./app"],
+    ),
+    "events that perf causes, which a tool of its own chose": (
+        {"stacks": {"perf: a@app b@app c@app start_thread@app": 300, "app: f@app main@app": 100}, "kind": "tracepoint",
+         "command": "perf kmem record --call-graph dwarf,4096 ./app"},
+        ["75 % of the samples are of perf itself, which causes them as it writes",
+         "  record less of each, -g in place of copied stacks, or fewer events"],
+    ),
+    "perf as one of the programs that a clock samples": (
+        {"stacks": {"perf: main@app": 300, "app: f@app main@app": 100}, "kind": "clock", "command": "perf record -a"},
+        ["good recording: 400 samples of cpu-clock, 2ms"],
+    ),
+    "stacks of an event of the whole machine that are cut": (
+        {"stacks": {"f@app": 300}, "kind": "tracepoint", "command": "perf record -g -a -e 'kmem:*' ./app"},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
+         "  code without frame pointers ends them; perf can copy the stacks instead:"
+         " perf record --call-graph dwarf,16384 -a -e 'kmem:*' --exclude-perf ./app"],
+    ),
+    "no stacks of an event of the whole machine": (
+        {"stacks": {"kfree@[kernel.kallsyms]#Kernel": 300}, "kind": "tracepoint", "call_graph": "none",
+         "command": "perf kmem record ./app"},
+        ["the recording has no call stacks: record with -g",
+         "  stacks tell from where functions are called: perf kmem record -g ./app"],
     ),
     "leaf functions without a frame pointer": (
         {"stacks": {f"f@app {MAIN}": 100}, "notes": {"callers_missing": {"count": 30}}},

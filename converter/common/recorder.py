@@ -18,6 +18,10 @@ _SHORT = {"--freq": "-F", "--clockid": "-k", "--mmap-pages": "-m", "--event": "-
           "--cpu": "-C", "--pid": "-p", "--tid": "-t", "--all-cpus": "-a", "--no-inherit": "-i", "--cgroup": "-G",
           "--delay": "-D", "--count": "-c"}  # fmt: skip
 CALL_GRAPH, DWARF, DWARF_MOST = "--call-graph", "dwarf,16384", 65528
+# Which leaves out what the program's own functions call.
+KERNEL_CALLCHAINS = "--kernel-callchains"
+# Which leaves out what perf does itself, of the tracepoints of the -e before it.
+EXCLUDE_PERF = "--exclude-perf"
 READER = " | traceferry - -o out.html"
 # Commands of perf that record what they are for, and hand the options of perf record on to it.
 _TOOLS = ("c2c", "kmem", "kvm", "lock", "mem", "sched", "trace")
@@ -74,6 +78,8 @@ class Command:
         kept: list[tuple[str, str | None]] = []
         left = dict(wanted)
         for option in self.options:
+            if option[0] in _against(wanted):
+                continue
             replaced = next((name for name in wanted if option[0] in _alike(name)), None)
             if replaced is None:
                 kept.append(option)
@@ -94,6 +100,15 @@ class Command:
                    for name, value in self.options if name not in ("-i", "--per-thread"))  # fmt: skip
         return replace(self, options=tuple(options))
 
+    @property
+    def excluding_itself(self) -> Command:
+        """The command that records no tracepoint of perf itself; the same where a tool of perf chooses the events."""
+        options: list[tuple[str, str | None]] = []
+        for option in self.options:
+            has_events = option[0] == "-e" and not self.tool and not self.has(EXCLUDE_PERF)
+            options += [option, (EXCLUDE_PERF, None)] if has_events else [option]
+        return replace(self, options=tuple(options))
+
     def without(self, *names: str) -> Command:
         return replace(self, options=tuple(option for option in self.options if option[0] not in names))
 
@@ -109,6 +124,14 @@ def _without_read(modifiers: re.Match[str]) -> str:
 def _alike(name: str) -> tuple[str, ...]:
     """Returns the options of which a command needs one only."""
     return ("-g", CALL_GRAPH) if name in ("-g", CALL_GRAPH) else (name,)
+
+
+def _against(wanted: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Returns the options with which these would not give whole stacks: callers in the program are left out, or the
+    registers to follow a copied stack with."""
+    graph = wanted.get(CALL_GRAPH) or ""
+    registers = ("--user-regs",) if graph.startswith("dwarf") else ()
+    return (KERNEL_CALLCHAINS, *registers) if "-g" in wanted or graph else ()
 
 
 def _separated(program: tuple[str, ...]) -> tuple[str, ...]:

@@ -105,6 +105,12 @@ class Programs:
         """Returns the facts of all samples. Goes through the stacks, not the samples."""
         return self._all.facts()
 
+    def share(self, program: str) -> float:
+        """Returns the part of the samples that a program has, where they are of several."""
+        n_samples = self._samples.of_processes()
+        mine = sum(n for ran, n in n_samples.items() if ran.program == program)
+        return mine / max(sum(n_samples.values()), 1)
+
     @cached_property
     def parts(self) -> list[Part]:
         """Returns those with at least PROGRAM_FROM of the samples by name, with names before without; none where one

@@ -13,7 +13,7 @@ from traceferry.analysis.verdict.names import (
 )
 from traceferry.analysis.verdict.runtimes import Runtime, inheriting, is_run_by, naming, start, unwinding, with_graph
 from traceferry.common.issue_kinds import KINDS
-from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, Command
+from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, KERNEL_CALLCHAINS, Command
 from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
 
 DEFAULT_DUMP = 8192
@@ -94,6 +94,9 @@ def _not_unwound(share: float) -> Finding:
 def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
     """Stacks of recordings with -g: code without frame pointers ends them."""
     facts = case.facts
+    if case.command is not None and case.command.has(KERNEL_CALLCHAINS):
+        text, again = f"without {KERNEL_CALLCHAINS}, they have the program's functions", case.record_with({"-g": None})
+        return ": callers in the program were not recorded", (Advice("stacks_cut", text, again),)
     if facts.deepest > facts.short + facts.adrift:
         deeper = next((limit for limit in LIMITS if limit > facts.limit), 0)
         text = f"the kernel ends stacks at {facts.limit} frames"
@@ -127,7 +130,11 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         title = compiler.title if compiler is not None else library
         return f": {f'what {title} compiled' if title else 'code that no file holds'} keeps no frame pointers", ()
     text = "code without frame pointers ends them; perf can copy the stacks instead"
-    return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),)
+    command = case.record_with({CALL_GRAPH: graph})
+    if case.command is not None and _is_of_kernel(case):
+        # Else what is copied makes perf record how it writes that.
+        command = case.command.with_options({CALL_GRAPH: graph}).excluding_itself.text
+    return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, command),)
 
 
 def _with_frame_pointers(case: Case) -> tuple[Advice, ...]:
@@ -252,8 +259,17 @@ def no_stacks(case: Case) -> Finding | None:
     found, named = runtime_and_file(case), naming_of(case)
     if found is not None and named is not None:
         return Finding("no_stacks", 4, "info", _NO_STACKS, 1.0, (named,))
-    is_whole = found is not None and found[0].call_graph == "fp"
+    is_whole = (found is not None and found[0].call_graph == "fp") or _is_of_kernel(case)
     options: dict[str, str | None] = {"-g": None} if is_whole else {CALL_GRAPH: DWARF}
     words = "-g" if is_whole else f"{CALL_GRAPH} {DWARF}"
     advice = Advice("no_stacks", "stacks tell from where functions are called", case.record_with(options))
     return Finding("no_stacks", 4, "info", f"{_NO_STACKS}: record with {words}", 1.0, (advice,))
+
+
+def _is_of_kernel(case: Case) -> bool:
+    """Whether an event of the kernel was recorded on the whole machine, of which copied stacks would be so much that
+    writing them is what is recorded."""
+    event, command = case.trace.sampling, case.command
+    if event is None or event.kind != "tracepoint" or command is None:
+        return False
+    return command.has("-a") or bool(command.tool)
