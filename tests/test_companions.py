@@ -314,6 +314,24 @@ def test_code_from_before_the_samples_of_the_schedulers_clock(recording: Path, m
     assert loaded(recording).code["loaded_at"].tolist() == [first]
 
 
+@pytest.mark.parametrize("clockid", [1, None], ids=["monotonic", "the scheduler's"])
+def test_dumps_on_two_clocks(recording: Path, clockid: int | None) -> None:
+    """One of them on the wall clock: it was mapped as its header was written."""
+    data, apart = PerfData(start=START).event(clockid=clockid), 1_795_000_000 * SECOND
+    for pid, ts in ((PID, START), (PID + 1, START + 7)):
+        data.mmap2(pid, pid, X, 4096, 0, str(recording.parent / f"jit-{pid}.dump"), ts=ts)
+        data.sample(pid, pid, START + SECOND, CODE)
+    recording.write_bytes(data.bytes())
+    for pid, name, begin in ((PID, "f", START), (PID + 1, "g", START + 7 + apart)):
+        made = JitDump(pid=pid, start=begin, timestamp=begin).load(name, CODE, ts=begin + 5)
+        (recording.parent / f"jit-{pid}.dump").write_bytes(made.bytes())
+    trace = loaded(recording)
+    assert "code_unknown" not in {issue.kind for issue in trace.report}
+    assert sorted(trace.code["loaded_at"].tolist()) == [START + 5, START + 12]
+    (aligned,) = (issue for issue in trace.report if issue.kind == "clock_aligned")
+    assert aligned.details[0] == f"jit-{PID + 1}.dump was moved by {-apart} ns, by when it was mapped"
+
+
 def test_what_the_user_says_of_clocks_comes_before_the_span(on_monotonic: Path) -> None:
     made = JitDump(pid=PID, start=START // 4).load("f", CODE, ts=START // 4)
     (on_monotonic.parent / DUMP).write_bytes(made.bytes())

@@ -23,6 +23,9 @@ from traceferry.timeline.ticks import Counter
 NO_COLOR = "grey"
 # Some compilers write the record of code that runs already up to so much later.
 SLACK_NS = 10**9
+# Clocks that are further apart than this are not one: programs compile sooner after they have made a dump.
+MUCH_NS = 3_600_000_000_000
+DUMP_CLOCK = "let what compiles write its jitdump on CLOCK_MONOTONIC, as the others"
 NO_TIMES = np.zeros(0, np.int64)
 
 
@@ -149,16 +152,16 @@ class Code:
 
 def add_code(
     dump: Dump, owner: Owner, trace: TraceBuilder, texts: SourceTexts, counter: Counter | None,
-    span: tuple[int, int] | None = None,
+    span: tuple[int, int] | None = None, apart_ns: int = 0,
 ) -> Code:  # fmt: skip
     """Adds rows for every load: its function, symbol, tier, code object and mappings. owner: the dump's process;
     span: when samples were recorded, on the clock of dumps; what was loaded before or after is put at its beginning or
-    end."""
+    end; apart_ns: what its times need to be on the clock of the other dumps."""
     pid = owner.pid
     names = [load.name for load in dump.loads]
     producer = producer_of(names)
     parsed = demangled({name: producer.parse(name) for name in dict.fromkeys(names)}, dump.name, trace.report)
-    times = _join_clock(dump, trace, counter, span)
+    times = _join_clock(dump, trace, counter, span, apart_ns)
     recorded_at = times.recorded([load.ts for load in dump.loads])
     loaded_at = times.within(recorded_at)
     n_outside = int((loaded_at != recorded_at).sum())
@@ -226,17 +229,34 @@ class Times(NamedTuple):
         return np.array(timestamps, np.int64) + self.offset_ns
 
 
-def _join_clock(dump: Dump, trace: TraceBuilder, counter: Counter | None, span: tuple[int, int] | None) -> Times:
+def _join_clock(
+    dump: Dump, trace: TraceBuilder, counter: Counter | None, span: tuple[int, int] | None, apart_ns: int
+) -> Times:
     if not dump.header.flags & FLAGS_ARCH_TIMESTAMP:
         offset = trace.join_clock(Clock("monotonic"))
-        return _spanned(dump, Times(None, offset), span)
+        if apart_ns:
+            detail = f"{dump.name} was moved by {apart_ns} ns, by when it was mapped"
+            trace.report.note("clock_aligned", where=dump.name, detail=detail, advice=DUMP_CLOCK)
+        return _spanned(dump, Times(None, offset + apart_ns), (span[0] + offset, span[1] + offset) if span else None)
     return Times(counter, trace.join_clock(Clock(counter.kind if counter is not None else "tsc")))
+
+
+def clocks_apart(dump: Dump, mapped_at: int) -> int | None:
+    """Returns what a dump's times need, in ns, to be on the clock on which it was mapped: 0 where they are, None where
+    nothing tells. Its header is written as it is mapped, but some compilers write another clock into that alone.
+    mapped_at: 0 is unknown."""
+    if not mapped_at or not dump.loads or dump.header.flags & FLAGS_ARCH_TIMESTAMP:
+        return None
+    opened, loaded = dump.header.timestamp, dump.loads[0].ts
+    if abs(loaded - mapped_at) < MUCH_NS:
+        return 0
+    return mapped_at - opened if 0 <= loaded - opened < MUCH_NS else None
 
 
 def _spanned(dump: Dump, times: Times, span: tuple[int, int] | None) -> Times:
     if span is None:
         return times
-    begin, end = span[0] + times.offset_ns, span[1] + SLACK_NS + times.offset_ns
+    begin, end = span[0], span[1] + SLACK_NS
     ts = distinct(times.recorded([*(load.ts for load in dump.loads), *(move.ts for move in dump.moves)]))
     return times._replace(span=(begin, end), before=ts[ts < begin], after=ts[ts > end])
 
