@@ -14,7 +14,7 @@ from traceferry.files.source import open_source
 from traceferry.libraries import vdso
 from traceferry.libraries.recorded_files import RecordedFiles
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.build_id import build_id_in, build_id_of, debug_id_of
+from traceferry.symbolication.build_id import build_id_in, build_id_of, covers_code, debug_id_of
 
 ID = bytes(range(20))
 PROGRAMS = sorted(
@@ -115,3 +115,37 @@ def test_notes_are_read_once() -> None:
     notes = struct.pack("<IIQQQQQQ", 4, 5, 120, 0, 0, 100_000, 100_000, 8)
     data = b"\x7fELF\2\1\1" + bytes(9) + header + notes + bytes(100_000)
     assert build_id_of(memoryview(data)) == ""
+
+
+def loadable(bits: int, *segments: tuple[int, int, int, int]) -> memoryview:
+    """An ELF file's headers. segments: offset, address, bytes in the file, bytes in memory."""
+    is_64 = bits == 64
+    size, entry = (64, 56) if is_64 else (52, 32)
+    ident = b"\x7fELF" + bytes([2 if is_64 else 1, 1, 1]) + bytes(9)
+    header = ident + struct.pack("<HHI" + ("QQQ" if is_64 else "III"), 3, 62, 1, 0, size, 0)
+    header += struct.pack("<IHHHHHH", 0, size, entry, len(segments), 0, 0, 0)
+    form = "<IIQQQQQQ" if is_64 else "<IIIIIIII"
+    entries = [
+        struct.pack(form, 1, 5, at, address, address, n, memory, 4096) if is_64
+        else struct.pack(form, 1, at, address, address, n, memory, 5, 4096)
+        for at, address, n, memory in segments
+    ]  # fmt: skip
+    return memoryview(header + b"".join(entries))
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize(
+    ("begin", "end", "covers"),
+    [
+        (0, 0xA0000, True),
+        (0, 0xC6000, True),
+        (0, 0xE6000, False),
+        (0, 0xC0000, False),
+        (0x100000, 0x1C6000, False),
+    ],
+    ids=["a segment", "the whole program", "more than that", "a part of that", "elsewhere"],
+)
+def test_code_that_a_file_covers(bits: int, begin: int, end: int, covers: bool) -> None:
+    """The kernel maps the first segment of a position-independent program as large as all of it."""
+    file = loadable(bits, (0, 0, 0x9FDD6, 0x9FDD6), (0x9F518, 0xC0518, 0x2D58, 0x5548))
+    assert covers_code(file, begin, end) is covers

@@ -17,12 +17,16 @@ NOTES = PT_NOTE, SHT_NOTE = 4, 7
 CODE = PT_LOAD, SHT_PROGBITS = 1, 1
 # The largest page of a processor that Linux runs on.
 PAGE = 1 << 16
+# The smallest one, in which linkers place segments.
+MAPPED_PAGE = 1 << 12
 # By EI_CLASS e_phoff, e_shoff, e_phentsize, e_phnum, e_shentsize, e_shnum of the ELF header; then type, offset and size
 # of a program header, and of a section header.
 LAYOUTS = {
     b"\x01": ("28xII6xHHHH", "II8xI", "4xI8xII"),
     b"\x02": ("32xQQ6xHHHH", "I4xQ16xQ", "4xI16xQQ"),
 }
+# Type, offset, address and size in memory of a program header.
+IN_MEMORY = {b"\x01": "III8xI", b"\x02": "I4xQQ16xQ"}
 
 
 class Bytes(Protocol):
@@ -98,14 +102,33 @@ def has_code_at(data: memoryview, begin: int, end: int) -> bool:
 
 
 def covers_code(data: memoryview, begin: int, end: int) -> bool:
-    """Whether what an ELF file loads includes these of its bytes, which the kernel maps in whole pages."""
+    """Whether what an ELF file loads includes these of its bytes, which the kernel maps in whole pages. The first
+    segment of a program without a fixed address it maps as large as the whole program, whatever the file has there."""
     try:
-        parts = list(_parts(data, CODE))
+        parts, image = list(_parts(data, CODE)), _image(data)
     except FormatError:
         return False
+    if begin == image[0] and 0 <= end - begin - image[1] < PAGE:
+        return True
     return any(
         kind == 0 and at // PAGE * PAGE <= begin and end <= -(-(at + size) // PAGE) * PAGE for kind, at, size in parts
     )
+
+
+def _image(data: memoryview) -> tuple[int, int]:
+    """Returns where in an ELF file the first segment begins that is loaded, in whole pages of 4 KB, and how many bytes
+    all of them have in memory; (-1, 0) where none is loaded. Raises FormatError where headers are missing."""
+    header = bytes(data[:HEADER_BYTES])
+    if header[:4] != b"\x7fELF" or header[4:5] not in LAYOUTS:
+        return -1, 0
+    begin, _, step, n, *_ = _unpacked(data, LAYOUTS[header[4:5]][0], header, 0)
+    entries = data[begin : begin + n * step]
+    segments = [_unpacked(data, IN_MEMORY[header[4:5]], entries, nth * step) for nth in range(n)]
+    loaded = [(offset, address, size) for kind, offset, address, size in segments if kind == CODE[0]]
+    if not loaded:
+        return -1, 0
+    offset, address, _ = loaded[0]
+    return offset & -MAPPED_PAGE, loaded[-1][1] + loaded[-1][2] - (address & -MAPPED_PAGE)
 
 
 def build_id_in(notes: bytes, byte_order: str) -> str:
