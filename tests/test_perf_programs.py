@@ -65,6 +65,7 @@ def test_each_program_is_a_process() -> None:
         (ts - START, value) for _, thread in trace.threads for ts, _, value in states_of(trace, thread.load(trace))
     ]
     assert states == [(40, "two"), (60, "renamed"), (80, "last")]
+    assert [thread.former_names for _, thread in trace.threads] == [(), (), ("two", "renamed")]
     (issue,) = (issue for issue in trace.report if issue.kind == "thread_renamed")
     assert (issue.count, issue.details) == (2, (f"thread {PID}: two, renamed, last",))
 

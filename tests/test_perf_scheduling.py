@@ -369,6 +369,7 @@ def test_measured_runs_tell_when_a_thread_went_on() -> None:
     recorded.data.sample(PID, A, START + 60 * MS, LIB, [LIB], event=4, fields=fields)
     trace = recorded.switch(60 * MS, A, DISK, 99).switch(70 * MS, B, SLEEP, 99).read()
     assert in_ms(trace, A)[-3:] == [("waits", 10, "S"), ("runs", 58), ("waits", 60, "D")]
+    assert [event.unit for event in trace.events if "runtime" in event.name] == ["ns"]
 
 
 # ---------------------------------------------------------------- as text

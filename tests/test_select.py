@@ -327,6 +327,15 @@ def test_threads_by_number_or_name(wanted: list[str], chosen: list[int]) -> None
     assert [(thread.tid, thread.name) for thread in process.threads] == [THREADS[i] for i in chosen]
 
 
+@pytest.mark.parametrize(("wanted", "chosen"), [("early", 1), ("earl", 1), ("main", 0), ("mai", 0)])
+def test_threads_by_a_name_that_they_had(wanted: str, chosen: int) -> None:
+    """The last one counts first."""
+    trace = with_threads()
+    trace.processes[0].threads[1].former_names = ("early", "main")
+    (process,) = select_threads(trace, [wanted]).processes
+    assert [thread.tid for thread in process.threads] == [THREADS[chosen][0]]
+
+
 @pytest.mark.parametrize("wanted", ["nobody", "77", "0xzz", "Worker"])
 def test_no_such_thread(wanted: str) -> None:
     with pytest.raises(UsageError, match=f"number or name '{wanted}'; threads: 7 main, 8 worker, 9 worker-1"):

@@ -181,7 +181,7 @@ class Thread(Sealed):
     start_ts, end_ts: its first and last time stamp; make: makes its tables at every call, and adds what they refer to
     and the trace does not have; n_records: how much it holds, for the progress bar; sample_unit: what its samples
     weigh, where that is not what the trace's samples weigh: "bytes" makes a view of sizes, "ns" and "samples" are of
-    many recordings together.
+    many recordings together; former_names: those that it had before, where it was seen under them.
     """
 
     tid: int
@@ -192,6 +192,7 @@ class Thread(Sealed):
     make: Callable[[TraceBuilder], ThreadData]
     n_records: int = 0
     sample_unit: str = ""
+    former_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.name = encodable(self.name)

@@ -68,7 +68,8 @@ def select_lasting(trace: Trace, min_ns: int) -> Trace:
 
 def select_threads(trace: Trace, wanted: Sequence[str]) -> Trace:
     """Returns the threads with one of these numbers or names, of each the best match: the number, decimal or 0x hex;
-    else the name; else a part of the name. Their processes keep counters and heap snapshots. Raises UsageError."""
+    else the name, or one that it had before; else a part of such a name. Their processes keep counters and heap
+    snapshots. Raises UsageError."""
     chosen = {id(thread) for text in wanted for thread in _threads_called(trace, text)}
     processes = [
         replace(process, threads=threads)
@@ -84,7 +85,9 @@ def _threads_called(trace: Trace, text: str) -> list[Thread]:
     matches: tuple[Callable[[Thread], bool], ...] = (
         lambda thread: thread.tid == number,
         lambda thread: thread.name == text,
+        lambda thread: text in thread.former_names,
         lambda thread: text in thread.name,
+        lambda thread: any(text in name for name in thread.former_names),
     )
     for match in matches:
         if found := [thread for thread in threads if match(thread)]:

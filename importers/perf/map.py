@@ -268,7 +268,9 @@ def _add_processes(
                 loader = replace(loader, switches=thread_switches, off_cpu_row=off_cpu_row)
             loader = _with_names(trace, replace(loader, end_ts=end), life, start, end, where)
             name = life.name or _default_thread_name(program, life.tid, programs)
-            threads.append(Thread(life.tid, name, life.tid == program.pid, start, end, loader, loader.n_records))
+            thread = Thread(life.tid, name, life.tid == program.pid, start, end, loader, loader.n_records)
+            thread.former_names = loader.former_names
+            threads.append(thread)
         begun = None
         if not threads:
             continue
@@ -378,7 +380,7 @@ def _with_names(
     intern = trace.strings.intern
     values = np.array([intern(name) for _, name in names], np.int32)[last]
     columns = {"ts": since[last], "track": np.full(len(values), intern(NAMES_TRACK), np.int32), "value": values}
-    return replace(loader, states=Table(STATES, columns))
+    return replace(loader, states=Table(STATES, columns), former_names=tuple(encodable(name) for _, name in names[:-1]))
 
 
 class _KnownThreads:
@@ -483,7 +485,7 @@ def _by_thread(program: Array, tid: Array) -> dict[tuple[int, int], Array]:
 @dataclass(frozen=True)
 class ThreadLoader:
     """Makes a thread's tables again at every call. events: what samples count; rows, switch_rows: of the recording's
-    samples and switches; end_ts: of the thread; states: the names it had."""
+    samples and switches; end_ts: of the thread; states: the names it had, former_names: those before the last."""
 
     recording: Recording
     events: Sequence[Counted]
@@ -497,6 +499,7 @@ class ThreadLoader:
     states: Table = field(default_factory=lambda: Table(STATES))
     switches: ThreadSwitches | None = None
     off_cpu_row: int = -1
+    former_names: tuple[str, ...] = ()
 
     @property
     def n_records(self) -> int:

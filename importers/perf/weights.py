@@ -20,6 +20,7 @@ from traceferry.importers.perf.layout import AttrType, ReadFormat
 from traceferry.importers.perf.off_cpu import is_off_cpu
 from traceferry.importers.perf.recording import Event as RecordedEvent
 from traceferry.importers.perf.recording import Recording
+from traceferry.importers.perf.sched_stats import NAMES as STATISTICS
 from traceferry.model import Array, Event, EventKind, TraceBuilder, distinct, index_of
 
 # PERF_TYPE_SOFTWARE's cpu-clock and task-clock count ns.
@@ -124,7 +125,7 @@ def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]
 
 
 def _event_of(recording: Recording, event: RecordedEvent, amount: _Amount | None) -> Event:
-    unit = "ns" if _is_clock(event) else "cycles" if "cycles" in event.name else "count"
+    unit = "ns" if _is_clock(event) or event.name in STATISTICS else "cycles" if "cycles" in event.name else "count"
     interval, period = 0, 0
     if event.is_freq:
         interval = 1_000_000_000 // max(event.attr.sample_period, 1)
