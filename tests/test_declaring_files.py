@@ -33,6 +33,10 @@ CASES: dict[str, tuple[list[tuple[str, list[str]]], str]] = {
         [("Lapp/App;run()V", ["/src/java/lang/String.java", "/src/app/App.java"])], "/src/app/App.java"
     ),
     "files that are none": ([("Lapp/App;run()V", ["/", "..", ".", "app/App.java"])], "app/App.java"),
+    "what BEAM puts in front of a function": (
+        [("m:f/1", ["m.erl"]), ("m:g/1", ["other.hrl", "m.erl"]), ("m:g/1-CodeInfoPrologue", [])], "other.hrl"
+    ),
+    "an Erlang function without lines": ([("m:f/1", ["m.erl"]), ("m:h/1", [])], ""),
     "another language": ([("main", ["/src/vector.h", "/src/main.cpp"])], "/src/vector.h"),
 }  # fmt: skip
 

@@ -411,16 +411,20 @@ SOURCES_SAY: dict[str, Cases] = {
     "PHP": {
         r"JIT$App\Jobs\Vec::dot": (r"App\Jobs\Vec::dot", "PHP function js, Function JIT"),
         r"JIT$C:\www\hot.php": (r"{main} @ C:\www\hot.php:0:0", "PHP function js, Function JIT"),
+        "TRACE-8$class@anonymous": ("class@anonymous", "PHP function js, Tracing JIT"),
+        r"TRACE-7$App\Svc\Höhe@anonymous": (r"App\Svc\Höhe@anonymous", "PHP function js, Tracing JIT"),
+        "JIT$class@anonymous": ("class@anonymous", "PHP function js, Function JIT"),
         "TRACE-x$f$1": ("TRACE-x$f$1", "JIT function"),
+        "TRACE-7$f": ("TRACE-7$f", "JIT function"),
     },
     "BEAM": {
         "'Elixir.Enum':'-map/2-fun-0-'/3": ("'Elixir.Enum':'-map/2-fun-0-'/3", "Erlang function"),
         "http://a/5": ("http://a/5", "JIT function"),
-        # As +JPperf map writes them.
-        "$hotp:fib/1": ("hotp:fib/1", "Erlang function"),
-        "$m:'-quoted fun/1-fun-0-'/2": ("m:'-quoted fun/1-fun-0-'/2", "Erlang function"),
+        # Of perf maps.
+        "$m:fib/1": ("m:fib/1", "Erlang function"),
+        "$m:'-loop/2-lc$^0/1-0-'/1-CodeInfoPrologue": ("m:'-loop/2-lc$^0/1-0-'/1", "Erlang function"),
         "$erts_beamasm:normal_exit/0-CodeInfoPrologue": ("erts_beamasm:normal_exit/0", "JIT stub"),
-        "$hotp::codeHeader": ("hotp::codeHeader", "JIT stub"),
+        "$m::codeHeader": ("m::codeHeader", "JIT stub"),
         "$global::call_light_bif_shared": ("global::call_light_bif_shared", "JIT stub"),
     },
     "Numba": {

@@ -69,7 +69,7 @@ FACTS = {
         "ExtraCTIThunk": 34, "FTL": 22, "FTLOSRExit": 3, "FTLThunk": 50, "IC": 114, "LLIntThunk": 12, "OMG": 3,
         "Thunk": 32, "WasmThunk": 12,
     }),
-    "erl25/jit-9665.dump": Facts("BEAM", 14857, 13189, {}, {"": 14857}),
+    "erl25/jit-9665.dump": Facts("BEAM", 14857, 7559, {}, {"": 14857}),
     "java17/jit-7180.dump": Facts("HotSpot", 850, 668, {}, {"": 849, "Interpreter": 1}),
     "lli19mc/jit-13217.dump": Facts("LLVM", 3, 3, {"line_bias": 3}, {"": 3}),
     "node24-killed/jit-29317.dump": Facts(

@@ -270,10 +270,10 @@ def _bases(dump: Dump, trace: TraceBuilder, texts: SourceTexts, names: Sequence[
     known: dict[Tier | None, int] = {None: -1}
     categories = {name: trace.add_category(name) for name in dict.fromkeys(name.category for name in names)}
     known_bases: dict[tuple[str, str, int], Base] = {}
-    files = DeclaringFiles(dump.lines)
+    files = DeclaringFiles(dump.lines, dump.loads, names)
     rows: list[Base] = []
     for load, name in zip(dump.loads, names, strict=True):
-        file = name.file or files.of(load.name, name.category, load.lines)
+        file = name.file or files.of(load, name)
         # Where a text is embedded, which one holds depends on the load.
         again = (load.name, file, load.tier) if load.inlines is None and not dump.sources else None
         base = known_bases.get(again) if again is not None else None

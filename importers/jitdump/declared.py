@@ -4,15 +4,20 @@ were inlined also stand."""
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from posixpath import splitext
 
+from traceferry.importers.jitdump.decode import Load
 from traceferry.importers.jitdump.lines import Lines
+from traceferry.symbolication.jit_names import Name
 
 # HotSpot's agent: Lpkg/Outer$Inner;method(descriptor)result. Its files are the folder of a class's package and the name
 # of the source that the class file has: pkg/Outer.java.
 JAVA_METHOD = re.compile(r"L([^;(]+);[^(]+\(")
 JAVA = "Java"
+# BEAM writes what breakpoints patch in front of a function as an object of its own, without lines.
+ERLANG = "Erlang"
 
 
 class DeclaringFiles:
@@ -20,20 +25,26 @@ class DeclaringFiles:
 
     A Java class stands in the file of its name, or of that of the class around it. Where no line table of the dump has
     such a file, it is the object's first file of that package: Kotlin's MainKt is in Main.kt, and a Java class need not
-    be public. A file of another package is never the class's. For other languages it is the table's first file.
+    be public. A file of another package is never the class's. For other languages it is the table's first file, and for
+    an object of an Erlang function that has none, that of another one.
     """
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines, loads: Sequence[Load], names: Sequence[Name]) -> None:
+        """names: of the loads."""
         self._lines = lines
-        names = [name for name in lines.file_names if name]
-        self._of_class = {splitext(name)[0]: name for name in reversed(names)}
+        self._of_function: dict[str, str] = {}
+        for load, name in zip(loads, names, strict=True):
+            if name.category == ERLANG and load.lines >= 0:
+                self._of_function.setdefault(name.function, lines.first_files[load.lines])
+        files = [file for file in lines.file_names if file]
+        self._of_class = {splitext(file)[0]: file for file in reversed(files)}
 
-    def of(self, name: str, category: str, record: int) -> str:
-        """Returns the file of what the load's name and its line table (-1: it has none) describe; "" where it is not
-        known. category: of the name."""
-        method = JAVA_METHOD.match(name) if category == JAVA else None
+    def of(self, load: Load, name: Name) -> str:
+        """Returns the file of what the load's name and its line table describe; "" where it is not known."""
+        record = load.lines
+        method = JAVA_METHOD.match(load.name) if name.category == JAVA else None
         if method is None:
-            return self._lines.first_files[record] if record >= 0 else ""
+            return self._lines.first_files[record] if record >= 0 else self._of_function.get(name.function, "")
         owner = method[1]
         # The name of a class may begin with $.
         simple_at = owner.rfind("/") + 1

@@ -54,8 +54,9 @@ HOTSPOT: tuple[Pattern, ...] = (
 )
 
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:\\")
-# number$function$line, where the line is that of the trace's first operation.
-_PHP_TRACE = re.compile(r"[0-9]{1,9}\$(.*)\$([0-9]{1,9})", re.DOTALL)
+# number$function$line, where the line is that of the trace's first operation. The name of an anonymous class has a zero
+# behind this part, which ends what is written: the method and the line are lost.
+_PHP_TRACE = re.compile(r"[0-9]{1,9}\$(?:(.*)\$([0-9]{1,9})|(.*@anonymous))", re.DOTALL)
 
 
 def _php_function(text: str, line: int = 0) -> Parts:
@@ -67,7 +68,10 @@ def _php_function(text: str, line: int = 0) -> Parts:
 
 def _php_trace(text: str) -> Parts | None:
     found = _PHP_TRACE.fullmatch(text)
-    return _php_function(found[1], int(found[2])) if found else None
+    if found is None:
+        return None
+    function, line, anonymous = found.groups()
+    return _php_function(function, int(line)) if line else (anonymous, "", 0, 0)
 
 
 PHP: tuple[Pattern, ...] = (
@@ -82,8 +86,7 @@ PHP: tuple[Pattern, ...] = (
 )
 
 _ATOM = r"(?:[a-zß-öø-ÿ][\w@]*|'[^']+')"
-# module:function/arity, behind $ in perf maps (+JPperf map); what breakpoints patch in front of it is an object of its
-# own.
+# module:function/arity; what breakpoints patch in front of it is an object of its own. In perf maps all begin with $.
 _erlang_function = fields(rf"\$?(?P<function>{_ATOM}:{_ATOM}/[0-9]{{1,3}})(?:-CodeInfoPrologue)?")
 
 BEAM: tuple[Pattern, ...] = (
@@ -91,8 +94,8 @@ BEAM: tuple[Pattern, ...] = (
     Pattern("$erts_beamasm:", "stub", "JIT", None, _erlang_function, whole=True),
     Pattern("", "function", "Erlang", None, _erlang_function),
     Pattern("", "stub", "JIT", None, fields(rf"\$?(?P<function>{_ATOM}::code(?:Header|Footer))")),
-    Pattern("$global::", "stub", "JIT", None, fields(r"\$(?P<function>.*)"), whole=True),
     machinery("global::", "stub", whole=True, own=False),
+    Pattern("$global::", "stub", "JIT", None, fields(r"\$(?P<function>.*)"), whole=True),
     GENERIC,
 )
 
