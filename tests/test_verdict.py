@@ -885,6 +885,15 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  [code in //anon] of node (50 %): Node.js wrote the names into /gone/jit-9.dump, which was not found: copy "
          "it beside the recording, or give it as another input"],
     ),
+    "such a dump of a library that compiles code": (
+        {"stacks": {f"[code~in~//anon] wasmtime_call@_libwasmtime.so _PyEval@libpython3.11.so {MAIN}": 50,
+                    f"f@app {MAIN}": 50}, "pids": {"python": 9},
+         "command": "perf record -g python a.py",
+         "notes": {"code_unrecorded": {"count": 50}, "companion_missing": {"where": "/gone/jit-9.dump"}}},
+        ["names are missing for 50 % of the samples",
+         "  [code in //anon] (50 %), by wasmtime: its process wrote the names into /gone/jit-9.dump, which was not "
+         "found: copy it beside the recording, or give it as another input"],
+    ),
     "an empty dump": (
         {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5}, "pids": {"node": 9},
          "command": "perf record -g node --perf-prof a.js",

@@ -155,10 +155,12 @@ def _advice_for_generated(case: Case, name: str, share: str) -> list[Advice]:
 def _advice_for_made(case: Case, what: str) -> list[Advice]:
     """Returns what names the code that one program has in memory; what `functions` tells of the only one is not told
     again."""
-    compiler, made = _compiler(case), None
+    compiler, made, lost = _compiler(case), None, _lost_dumps(case)
     if compiler is None:
         files = (file for file in case.facts.generated if file)
         made = next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
+    elif lost:
+        return [Advice("names_missing", f"{what}, by {compiler.title}: its process {_why_not_read(case, lost)}")]
     elif not is_asked(case.command, compiler):
         again = with_names_of(case.command, compiler) if case.command is not None else None
         text = compiler.otherwise or f"let {compiler.title} write its names with {' '.join(compiler.environment)}"
@@ -176,10 +178,9 @@ def _advice_for_made(case: Case, what: str) -> list[Advice]:
     named = naming_of(case, made)
     if named is not None:
         return [Advice("names_missing", f"{what}: {named.text}", named.command)]
-    if made is not None and not case.facts.languages and case.command is not None:
-        lost = _lost_dumps(case)
-        if lost or is_told(case.command, made[0]):
-            return [Advice("names_missing", f"{what}: {made[0].title} {_why_not_read(case, lost)}")]
+    runtime = made[0] if made is not None and not case.facts.languages else None
+    if runtime is not None and (lost or (case.command is not None and is_told(case.command, runtime))):
+        return [Advice("names_missing", f"{what}: {runtime.title} {_why_not_read(case, lost)}")]
     return [Advice("names_missing", f"{what}: {_advice_of_report(case)}")]
 
 
