@@ -260,7 +260,7 @@ def samples_read(read: perfetto.Trace, source: str) -> list[Row]:
 def test_no_reader_finds_an_error(converted: Converted) -> None:
     trace, read, path = converted
     assert read.errors == []
-    assert {issue.kind for issue in trace.report} <= {"sources_hidden"}
+    assert {issue.kind for issue in trace.report} <= {"sources_hidden", "columns_dropped"}  # one has no stack
     protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="no package perfetto")
     parsed = protos.Trace.FromString(path.read_bytes())
     assert [field for packet in parsed.packet for field in unknown_fields(packet)] == []
@@ -522,6 +522,20 @@ def test_sources_are_embedded(converted: Converted) -> None:
         (NODE, "/src/app.js", SOURCE),
         (NODE, "/src/päth→.js", WIDE_SOURCE),
     ]
+
+
+def test_samples_without_a_stack_are_told_of(tmp_path: Path) -> None:
+    """TraceProcessor leaves them out."""
+    built = Built()
+    process = Process(1, "app", START, END)
+    built.trace.processes.append(process)
+    stack = built.stack(built.trace.frames.intern(func=built.func("f")))
+    for number, stacks in ((1, [stack, -1, -1]), (2, [stack])):
+        rows = [(at, one, 1, -1, -1) for at, one in enumerate(stacks)]
+        built.thread(process, number, "", ThreadData(samples=samples_of(*rows)))
+    for _ in range(2):
+        saved(built.trace, tmp_path / "out.pftrace")
+        assert report_of(built.trace) == {"columns_dropped": 2}
 
 
 def test_columns_are_lost_and_said_to_be(tmp_path: Path) -> None:

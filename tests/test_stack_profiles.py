@@ -137,6 +137,13 @@ def test_numbers_of_threads(number: str, tid: int, tmp_path: Path) -> None:
         assert (thread.tid, thread.name) == (tid, "x")
 
 
+def test_a_thread_before_it_has_its_name_is_the_same_thread(tmp_path: Path) -> None:
+    """As of py-spy: a thread's first samples are of the time before Python names it."""
+    lines = "thread (6);start 1\nthread (6): Main;main 2\nthread (7);start 4\nthread (6): other;main 8\n"
+    found = {name.partition("/")[2]: said for name, said in stacks_of(loaded(tmp_path, lines)).items()}
+    assert found == {"Main 6": {"start": 1, "main": 2}, "thread (7) 7": {"start": 4}, "other 8": {"main": 8}}
+
+
 def test_austins_times_are_microseconds(tmp_path: Path) -> None:
     lines = "P12;T0:13;/a/w.py:run:9 100,1,-20\nP12;T0:13;/a/w.py:run:9;/a/w.py:f:2 250,1,-20\n"
     trace = loaded(tmp_path, f"# austin: 3.6.0\n# interval: 100\n# mode: wall\n\n{lines}")

@@ -147,7 +147,7 @@ class Stream:
         self._packets = packets
         self._tasks: dict[tuple[int, int], int] = {}  # interned ids of processes and threads
         self._execution_iids = np.zeros((MAX_CPUS + 1) * N_MODES, np.int32)
-        self._n_executions = 0
+        self._n_executions = self._n_stackless = 0
         is_amount = sampling.sample_unit != "samples"
         unit = sampling.sample_unit if is_amount else sampling.unit
         self._has_processors = unit != BYTES and not is_amount
@@ -166,6 +166,10 @@ class Stream:
     def write(self, process: Process, thread: Thread, samples: Table, counts: Sequence[Array]) -> None:
         """Writes samples of a thread. counts: of the followers, for each sample."""
         self.callstacks.intern(samples["stack"])
+        # TraceProcessor leaves those out that have no callstack.
+        self._n_stackless += int(np.count_nonzero(samples["stack"] < 0))
+        where = f"samples {self.sequence}"
+        self._trace.report.note("columns_dropped", self._n_stackless, where=where, detail="samples without a stack")
         entries: list[bytes] = []
         task = self._task(process, thread, entries)
         executions = self._executions(samples, entries)

@@ -50,12 +50,13 @@ NS_OF_US = 1000
 
 
 class Owner(NamedTuple):
-    """The owner of stacks: numbers and names, -1 and "" are unknown."""
+    """The owner of stacks: numbers and names, -1 and "" are unknown. is_named: the thread has a name of its own."""
 
     pid: int = -1
     process: str = ""
     tid: int = -1
     thread: str = ""
+    is_named: bool = False
 
 
 class _Names:
@@ -82,7 +83,7 @@ class _Names:
         """Returns whose stacks those are that begin with these names, -1 is none."""
         owner = (_process(self._texts[process]) if process >= 0 else None) or Owner()
         found = _thread(self._texts[thread]) if thread >= 0 else None
-        return owner._replace(tid=found[0], thread=found[1]) if found else owner
+        return owner._replace(tid=found.tid, thread=found.thread, is_named=found.is_named) if found else owner
 
     def frames(self, numbers: Array, depths: Array) -> Array:
         """Returns int32: the frames of names, so deep inlined."""
@@ -123,11 +124,21 @@ def _process(name: str) -> Owner | None:
     return None
 
 
-def _thread(name: str) -> tuple[int, str] | None:
+def _thread(name: str) -> Owner | None:
     found = THREAD.fullmatch(name)
     if not found:
         return None
-    return number_of(found["tid"] or found["austin"] or found["python"]), found["name"] or name
+    tid = number_of(found["tid"] or found["austin"] or found["python"])
+    return Owner(tid=tid, thread=found["name"] or name, is_named=bool(found["name"]))
+
+
+def _with_names(owned: dict[Owner, list[Array]]) -> dict[Owner, list[Array]]:
+    """Returns the rows of each owner, those of threads before they got their names with the rest of theirs."""
+    named = {owner[:3]: owner for owner in reversed(owned) if owner.tid >= 0 and owner.is_named}
+    found: dict[Owner, list[Array]] = {}
+    for owner, rows in owned.items():
+        found.setdefault(owner if owner.is_named else named.get(owner[:3], owner), []).extend(rows)
+    return found
 
 
 class _Rows(NamedTuple):
@@ -197,7 +208,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     owned: dict[Owner, list[Array]] = {}
     for key, mine in sorted(rows_by_key(rows.owner).items(), key=lambda item: int(item[1][0])):
         owned.setdefault(names.owner((key >> 32) - 1, (key & (1 << 32) - 1) - 1), []).append(mine)
-    for owner, parts in owned.items():
+    for owner, parts in _with_names(owned).items():
         mine = np.sort(np.concatenate(parts))
         mine = mine[np.argsort(place[rows.stack[mine]], kind="stable")]
         amount = amounts[mine]
