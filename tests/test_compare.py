@@ -34,6 +34,7 @@ from traceferry.analysis.compare.markdown import as_markdown
 from traceferry.analysis.compare.matching import Renames, matched
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.text import as_text
+from traceferry.analysis.compare.trees import diff_tree
 from traceferry.analysis.totals.portable import Totals, Tree
 from traceferry.apps import cli
 from traceferry.common.errors import UsageError
@@ -155,6 +156,25 @@ def test_what_samples_of_both_sides_stand_for_is_the_whole(tmp_path: Path) -> No
         with pytest.raises(UsageError, match=f"{note}; neither side has time; they have self, total"):
             evaluate(parse("time > 5%"), found)
         assert verdict_of(found) == "same"
+
+
+def test_samples_that_are_counted_in_parts_are_compared_with_whole_ones(tmp_path: Path) -> None:
+    """A weight of 300.5 makes all weights of a text tenths of a sample: those of the other side were a tenth of it."""
+    runs = []
+    for nth, amount in enumerate(("300", "300.5", "300.25")):
+        path = tmp_path / f"{nth}.folded"
+        path.write_text(f"main;f {amount}\nmain;g 100\n")
+        runs.append(Run.of(str(path), traceferry.load(path), with_trees=True))
+    found = compare(runs[:1], runs[1:2])
+    assert found.notes == ()
+    assert [(row.name, row.base, row.new) for row in found.whole.rows] == [("samples", 400, 400.5)]
+    for metric in ("self", "total"):
+        of = rows(found, metric)
+        assert [(of[name].base, of[name].new, of[name].amounts) for name in "fg"] == [
+            (300, 300.5, (300, 300.5)), (100, 100, (100, 100)),
+        ]  # fmt: skip
+    (measured,) = diff_tree(compare(runs[:1], runs[1:])).measured
+    assert (measured.base.tolist(), measured.new.tolist()) == ([300, 100], [300.375, 100])
 
 
 def test_rows_of_a_whole_have_their_own_units() -> None:

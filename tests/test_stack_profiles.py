@@ -103,6 +103,29 @@ TEXTS: dict[str, tuple[str, dict[str, int]]] = {
 }
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("order", ["whole tenths cents", "cents tenths whole", "tenths whole", "whole whole"])
+def test_texts_that_are_read_together_are_counted_in_the_same_parts(order: str, encoding: str, tmp_path: Path) -> None:
+    """Their samples were two events, of which outputs of one number have one."""
+    texts = {"whole": "a;b 300\na;c 7\n", "tenths": "a;b 300.5\n", "cents": "a 2.5e-1\na;b 3\n"}
+    names = order.split()
+    for nth, name in enumerate(names):
+        (tmp_path / f"{nth}").write_bytes(texts[name].encode(encoding))
+    trace = load_checked([str(tmp_path / f"{nth}") for nth in range(len(names))])
+    assert len(trace.events) == 1
+    assert trace.events[0].parts == (100 if "cents" in names else 10 if "tenths" in names else 1)
+    written = saved(trace, tmp_path / "together.folded").read_text().splitlines()
+    wanted = [f"{nth};{line}" for nth, name in enumerate(names) for line in sorted(texts[name].splitlines())]
+    assert written == [line.replace("2.5e-1", "0.25") for line in wanted]
+
+
+def test_collapsed_stacks_with_decimals_stay_what_they_are(tmp_path: Path) -> None:
+    text = "a 0.25\na;b 3\na;c 1.5\na;d 12.05\n"
+    trace = loaded(tmp_path, text)
+    assert saved(trace, tmp_path / "again.folded").read_text() == re.sub("^", "input;", text, flags=re.M)[:-6]
+    assert trace.end_ts - trace.start_ts == 16_800_000
+
+
 @for_each("case", TEXTS)
 def test_lines(case: tuple[str, dict[str, int]], tmp_path: Path) -> None:
     assert only(loaded(tmp_path, case[0])) == case[1]
@@ -595,6 +618,8 @@ def test_amounts_with_decimals() -> None:
     assert [(whole.tolist(), scale) for whole, scale in made] == [
         ([1, 0, 0], 1), ([25], 100),
     ]  # fmt: skip
+    whole, scale = whole_amounts(np.array([2.5, 1e20]), 100)
+    assert (whole.tolist(), scale) == ([250, 1 << 53], 100)
 
 
 def test_the_difference_of_two_profiles_is_refused(tmp_path: Path) -> None:

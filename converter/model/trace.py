@@ -6,6 +6,7 @@ the caller drops them.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,8 @@ class Clock(NamedTuple):
 BYTES, NS = "bytes", "ns"
 # How the names of events end whose samples are amounts of a unit: each sample that is counted is a byte, or a ns.
 ENDINGS = {BYTES: " (bytes)", NS: " (ns)"}
+# What samples are called that are counted in parts, as weights with decimals are.
+PART_OF_A_SAMPLE = re.compile(r"1/(10+) of a sample")
 EventKind = Literal[
     "clock",
     "hardware",
@@ -95,6 +98,13 @@ class Event(NamedTuple):
             return "samples"
         units = (unit for unit, ending in ENDINGS.items() if self.name == unit or self.name.endswith(ending))
         return next(units, "samples")
+
+    @property
+    def parts(self) -> int:
+        """Returns how many of the samples that are counted are one of the recording's, as its name says: 10 of `1/10 of
+        a sample`, else 1."""
+        found = PART_OF_A_SAMPLE.fullmatch(self.name) if self.unit == "samples" else None
+        return int(found[1]) if found else 1
 
     @property
     def plain_name(self) -> str:

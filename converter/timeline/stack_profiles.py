@@ -227,14 +227,19 @@ def spread(amount: Array, unit: str, start_ts: int, length_ns: int = 0) -> tuple
     return ts[:-1], start_ts + max(length, 1)
 
 
-def whole_amounts(amounts: Array) -> tuple[Array, int]:
-    """Returns (int64, what 1 is counted as): numbers with decimals are counted in parts, at least in thousandths of
-    the smallest; what is below 0 or no number is 0."""
+def samples_in_parts(parts: int) -> Event:
+    """Returns the event of samples of which so many are one of the recording's, as `whole_amounts` counts them."""
+    return Event("samples" if parts == 1 else f"1/{parts} of a sample", "samples")
+
+
+def whole_amounts(amounts: Array, parts: int = 1) -> tuple[Array, int]:
+    """Returns (int64, as how much 1 is counted): numbers with decimals are counted in so many parts, or in more, at
+    least in thousandths of the smallest; what is below 0 or no number is 0."""
     good = np.where(np.isfinite(amounts), np.clip(amounts, 0, MOST), 0)
-    scale = 1
+    scale = parts
     while scale < 10**6 and np.any(np.abs(good * scale - np.rint(good * scale)) > 1e-9 * scale) and good.max() < 1e9:
         scale *= 10
-    return np.rint(good * scale).astype(np.int64), scale
+    return np.rint(np.minimum(good * scale, MOST)).astype(np.int64), scale
 
 
 def number_of(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from traceferry.files.known_texts import known_text
 from traceferry.files.source import Source
@@ -20,13 +21,19 @@ def read(sources: Sequence[Source]) -> OneByOne:
     """Raises FormatError for other text."""
     for source in sources:
         check(source)
-    return OneByOne(sources, _to_trace)
+    return OneByOne(sources, partial(_to_trace, parts=_parts_of(sources) if len(sources) > 1 else 1))
 
 
-def _to_trace(source: Source, trace: TraceBuilder, context: ImportContext) -> None:
+def _parts_of(sources: Sequence[Source]) -> int:
+    from traceferry.importers.collapsed.map import parts_of
+
+    return parts_of(sources)
+
+
+def _to_trace(source: Source, trace: TraceBuilder, context: ImportContext, parts: int) -> None:
     from traceferry.importers.collapsed.map import to_trace
 
-    to_trace(source, trace)
+    to_trace(source, trace, parts)
 
 
 def dump(source: Source, offset: int) -> Iterator[str]:

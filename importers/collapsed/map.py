@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from traceferry.timeline.stack_profiles import (
     StackProfile,
     as_samples,
     number_of,
+    samples_in_parts,
     samples_of,
     spread,
     whole_amounts,
@@ -45,6 +47,8 @@ TIERS = {"j": "JIT", "0": "Interpreter", "1": "C1"}
 FILE = re.compile(r"\[(?P<path>[^\]]+)\]")
 # austin's metrics (3.x): µs, or bytes that came and went.
 AUSTIN = re.compile(r"# austin: \S+(?:\n#[^\n]*)*?\n# mode: (?P<mode>\w+)|# austin: |P\d+;T")
+# The end of a line whose number has decimals.
+DECIMAL = re.compile(rb"(?:\.\d+|[eE]-\d+)[ \t\r]*(?:\n|\Z)")
 NAMES = {"ns": "time", "bytes": "memory"}
 NS_OF_US = 1000
 
@@ -182,8 +186,16 @@ def _depths(is_inlined: Array, firsts: Array) -> Array:
     return nth - np.maximum.accumulate(np.where(is_inlined, 0, nth))
 
 
-def to_trace(source: Source, trace: TraceBuilder) -> None:
-    """Adds the stacks of a text."""
+def parts_of(sources: Sequence[Source]) -> int:
+    """Returns in how many parts the samples of texts are counted that are read together, so that they are of one event:
+    as many as the numbers with the most decimals need."""
+    texts = (text_of(source.data) for source in sources)
+    lines = (of for text in texts if DECIMAL.search(text.data) for of in text.lines())
+    return max((whole_amounts(of.numbers)[1] for of in lines if len(of.numbers)), default=1)
+
+
+def to_trace(source: Source, trace: TraceBuilder, parts: int) -> None:
+    """Adds the stacks of a text. parts: in how many a sample is counted at least."""
     text = text_of(source.data)
     austin = AUSTIN.match(bytes(text.data[:HEAD]).decode("utf-8", "replace").lstrip())
     unit = "samples" if austin is None else "bytes" if austin["mode"] == "memory" else "ns"
@@ -201,18 +213,17 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     rows = _Rows(*(np.concatenate(columns) for columns in zip(*pieces, strict=True)))
     # Times are measured in whole ns.
     number = np.rint(rows.number * NS_OF_US) if unit == NS else rows.number
-    amounts, scale = whole_amounts(number)
-    name = NAMES.get(unit, "samples" if scale == 1 else f"1/{scale} of a sample")
-    event = profile.add_event(as_samples(name, unit))
+    amounts, scale = whole_amounts(number, parts if unit == "samples" else 1)
+    event = profile.add_event(as_samples(NAMES[unit], unit) if unit in NAMES else samples_in_parts(scale))
     place = stacks.places()
     owned: dict[Owner, list[Array]] = {}
     for key, mine in sorted(rows_by_key(rows.owner).items(), key=lambda item: int(item[1][0])):
         owned.setdefault(names.owner((key >> 32) - 1, (key & (1 << 32) - 1) - 1), []).append(mine)
-    for owner, parts in _with_names(owned).items():
-        mine = np.sort(np.concatenate(parts))
+    for owner, of_owner in _with_names(owned).items():
+        mine = np.sort(np.concatenate(of_owner))
         mine = mine[np.argsort(place[rows.stack[mine]], kind="stable")]
         amount = amounts[mine]
-        ts, end = spread(amount, unit, 0)
+        ts, end = spread(amount / scale, unit, 0)
         pid = owner.pid if owner.pid >= 0 else None
         process = profile.process(owner[:2], owner.process or source.name, pid, 0, end)
         data = samples_of(trace.events, ts, rows.stack[mine], {event: amount})

@@ -24,6 +24,7 @@ from traceferry.timeline.stack_profiles import (
     StackProfile,
     as_samples,
     number_of,
+    samples_in_parts,
     samples_of,
     spread,
     whole_amounts,
@@ -137,7 +138,7 @@ class _Mapping:
         elif unit == "bytes":
             event = as_samples("bytes", "bytes")
         else:
-            event = Event("samples" if parts == 1 else f"1/{parts} of a sample", "samples")
+            event = samples_in_parts(parts)
         row = self.profile.add_event(event)
         self.trace.report.note("times_made", 0 if scale else len(ts), where=self.trace.inputs[-1].path)
         return samples_of(self.trace.events, ts, rows.stack, {row: amount}), int(ts[0]) if len(ts) else 0, last

@@ -24,6 +24,8 @@ Model = Literal["samples", "weights", "measured", "exact", "ratio"]
 Unit = Literal["samples", "ns", "bytes", "count", "ratio"]
 # What samples are called that are amounts, by their unit.
 MEASURED = {"bytes": "bytes", "ns": "time"}
+# Columns of the totals of functions in which samples are counted.
+SAMPLED = ("samples", "total_samples")
 STATISTICS = ("count", "sum", "p50", "p99", "max")
 
 
@@ -159,7 +161,7 @@ class Sides:
         runs = self.runs
         sums = [run.totals.functions.amounts.reshape(-1, 5).sum(axis=0).tolist() for run in runs]
         measure = self.measure or Measure("samples", "samples", np.zeros(len(runs)))
-        sampled = np.array([of_run[3] for of_run in sums]) * measure.per_sample
+        sampled = np.array([of_run[3] / run.parts for of_run, run in zip(sums, runs, strict=True)]) * measure.per_sample
         called = np.array([of_run[2] for of_run in sums], np.float64)
         is_timed = all(run.is_timed for run in runs)
         lasted = np.array([run.duration_ns * is_timed for run in runs], np.float64)
@@ -241,9 +243,11 @@ class Sides:
         for nth, run in enumerate(self.runs):
             rows: Rows = self._statistics[nth] if metric in METRICS_OF_EVENTS else getattr(run.totals, metric.kind)
             which = [rows.columns.index(column) for column in (metric.column, metric.things)]
-            amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which]
+            amounts = rows.amounts.reshape(-1, len(rows.columns))[:, which].astype(np.float64)
+            # Samples that are counted in parts of one are compared with whole ones.
+            amounts[:, [column in SAMPLED for column in (metric.column, metric.things)]] /= run.parts
             at = [place.setdefault(self._key(nth, metric.kind, key), len(place)) for key in rows.keys]
-            cells.append((np.array(at, np.int64), amounts.astype(np.float64)))
+            cells.append((np.array(at, np.int64), amounts))
         values = np.zeros((len(place), len(cells), 2))
         for nth, (rows_at, amounts) in enumerate(cells):
             np.add.at(values[:, nth], rows_at, amounts)

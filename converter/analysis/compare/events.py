@@ -222,7 +222,9 @@ def unlike(sides: Sides) -> Iterator[str]:
 
 def _without_precision(event: Event) -> str:
     """Returns what an event counts: perf adds how exact the address is, and that guests are not counted, to the name of
-    the event that it records by default, as in cycles:P and cpu-clock:pppH."""
+    the event that it records by default, as in cycles:P and cpu-clock:pppH. Parts of samples are samples."""
+    if event.parts > 1:
+        return "samples"
     name, colon, modifiers = event.name.rpartition(":")
     if not colon or event.kind == "tracepoint" or not set(modifiers) <= MODIFIERS:
         return event.name

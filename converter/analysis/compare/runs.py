@@ -117,8 +117,13 @@ class Run:
         )
 
     @property
-    def n_samples(self) -> int:
-        return int(self.totals.functions.amounts.reshape(-1, 5)[:, 3].sum())
+    def parts(self) -> int:
+        """Returns how many of the samples that are counted are one of those of the recording."""
+        return self.sampling.parts if self.sampling is not None else 1
+
+    @property
+    def n_samples(self) -> float:
+        return float(self.totals.functions.amounts.reshape(-1, 5)[:, 3].sum()) / self.parts
 
     @property
     def losses(self) -> dict[str, int]:

@@ -168,7 +168,8 @@ def _levels(comparison: Comparison, label: Label) -> tuple[float, float]:
         # Other weights of samples, as cycles, are at the level of the samples.
         if (table.amounts.unit == "ns") == (label[3] == "ns") and label[2] != "allocated bytes":
             of_run = table.factors.of_run
-    return float(of_run[:n_base].sum()), float(of_run[n_base:].sum())
+    parts = _parts(comparison) if label[2] == SAMPLES.name else 1
+    return float(of_run[:n_base].sum()) * parts, float(of_run[n_base:].sum()) * parts
 
 
 def _renamed(comparison: Comparison, nth: int, run: Run) -> Tree:
@@ -176,7 +177,14 @@ def _renamed(comparison: Comparison, nth: int, run: Run) -> Tree:
     function's."""
     tree = run.trees
     frames = [(*comparison.sides.function_of(nth, frame[:4]), frame[4], "", 0) for frame in tree.frames]
-    return Tree.of(frames, tree.parent, tree.frame, tree.measures, tree.own)
+    # Samples are counted in the smallest parts of any run.
+    is_counted = np.array([label[2] == SAMPLES.name for label in tree.measures], bool)[tree.own.measure]
+    value = tree.own.value * np.where(is_counted, _parts(comparison) // run.parts, 1)
+    return Tree.of(frames, tree.parent, tree.frame, tree.measures, replace(tree.own, value=value))
+
+
+def _parts(comparison: Comparison) -> int:
+    return max(run.parts for run in comparison.sides.runs)
 
 
 def _paired(base: Sequence[Label], new: Sequence[Label]) -> dict[Label, Label]:
