@@ -163,6 +163,24 @@ def test_a_part_of_a_function_that_became_another_is_no_gain() -> None:
     assert said(named(rng, USUAL), named(rng, slower), "self > 5%") == "a gate failed: self > 5%"
 
 
+def test_what_few_runs_do_not_prove_to_be_new_is_told_of_where_the_whole_changed() -> None:
+    """With callees, what holds all others has as much more; that tells nothing."""
+    rng = np.random.default_rng(7)
+    added = USUAL | {"feature_a": 2000, "feature_b": 1500}
+    base, new = (named(rng, of, 3, main=sum(of.values())) for of in (USUAL, added))
+    line = said(base, new)
+    assert re.match(r"slower: time of samples \+.*\), perhaps feature_a \+\S+ \(.*\) and feature_b \+1\S* \(", line)
+    assert "main" not in line
+    assert re.match(r"faster: time of samples -.*\), perhaps feature_a -\S+ \(.*\) and feature_b -", said(new, base))
+    assert "perhaps" not in said(base, base[::-1])
+
+
+def test_a_slower_machine_is_why_the_whole_changed() -> None:
+    rng = np.random.default_rng(7)
+    base, new = (named(rng, {name: 3 * slow * n for name, n in USUAL.items()}) for slow in (1, 1.25))
+    assert re.fullmatch(r"slower: time of samples \+.*\), all functions 1\.2\d* times as much", said(base, new))
+
+
 def test_a_helper_that_is_no_longer_inlined_is_no_faster_machine() -> None:
     """All functions call it, and have two fifths of what they had; with it the program has as much, or twice as much.
     So it is if the base has a few samples of the helper, and the other way round."""

@@ -21,6 +21,8 @@ MOST_NAMED = 3
 LONGEST_NAME = 80
 # The part of all differences from which on a row is nearly all of them.
 NEARLY_ALL = 0.9
+# The part of all differences from which on that of a row may be why the whole changed.
+WORTH_A_GUESS = 0.1
 # The part of the whole from which on a difference is worth to be told of.
 NOTICEABLE = 0.01
 # Which table names functions: the first that has something to tell.
@@ -147,23 +149,45 @@ def _changed(comparison: Comparison) -> list[str]:
     others = [row for row in comparison.whole.changed if row not in main]
     found = [_said(row, comparison.whole, comparison) for row in (*main, *others)]
     tables = sorted(comparison.tables, key=_rank)
-    changed = next((table for table in tables if table.changed), None)
-    if changed is not None:
-        named = _named(changed.changed, changed, comparison)
-        if changed.name == "total" and not _is_of_whole(changed, comparison):
-            named[0] = f"with callees {named[0]}"
-        largest = max(_in_ns(row, changed, comparison) for row in changed.changed)
-        waits = [
-            f"{table.name} of {_said(row, table, comparison)}"
-            for table, row in _elsewhere(comparison)
-            if table is not changed and _in_ns(row, table, comparison) > largest
-        ]
-        return [*found, *named, *_made_up_for(changed, comparison), *waits]
-    # Nothing else tells of the machine: as recorded, the whole changed by what one function did.
-    rows = tables[0].rows if tables and main else ()
-    all_of_them = sum(abs(row.difference) for row in rows)
-    nearly_all = [row for row in rows if all_of_them and abs(row.difference) >= NEARLY_ALL * all_of_them]
-    return [*found, *(f"nearly all of it in {_brief(row)}" for row in nearly_all)]
+    changed, rows = next(((table, rows) for table in tables if (rows := _telling(table, comparison))), (None, []))
+    if changed is None:
+        return [*found, *(_causes(tables[0], comparison) if tables and main else ())]
+    named = _named(rows, changed, comparison)
+    if changed.name == "total" and not _is_of_whole(changed, comparison):
+        named[0] = f"with callees {named[0]}"
+    largest = max(_in_ns(row, changed, comparison) for row in rows)
+    waits = [
+        f"{table.name} of {_said(row, table, comparison)}"
+        for table, row in _elsewhere(comparison)
+        if table is not changed and _in_ns(row, table, comparison) > largest
+    ]
+    return [*found, *named, *_made_up_for(changed, comparison), *waits]
+
+
+def _telling(table: Compared, comparison: Comparison) -> list[Row]:
+    """Returns the significant rows: of functions with callees, where the whole changed, without those that hold nearly
+    all of it."""
+    if table.name != "total" or not any(row.is_changed for row in comparison.main_rows):
+        return table.changed
+    return [row for row in table.changed if (comparison.share_of(table, row) or 0) < NEARLY_ALL]
+
+
+def _causes(table: Compared, comparison: Comparison) -> list[str]:
+    """Returns why the whole changed, where no row is significant: all functions, nearly all of it in one, or what one
+    side has alone and so few runs do not prove to be new or gone."""
+    (whole, *_) = (row for row in comparison.main_rows if row.is_changed)
+    of_all = [] if table.is_level_open else _of_all(table)
+    differences = sum(abs(row.difference) for row in table.rows)
+    if not differences:
+        return of_all
+    nearly_all = [row for row in table.rows if abs(row.difference) >= NEARLY_ALL * differences]
+    if nearly_all:
+        # Nothing else tells of the machine: as recorded, the whole changed by what one function did.
+        return [*of_all, *(f"nearly all of it in {_brief(row)}" for row in nearly_all)]
+    alone = [row for row in table.rows if not (row.base and row.new) and row.difference * whole.difference > 0]
+    alone = sorted(alone, key=lambda row: (-abs(row.difference), str(row.key)))[:MOST_NAMED]
+    large = [_said(row, table, comparison) for row in alone if abs(row.difference) >= WORTH_A_GUESS * differences]
+    return [*of_all, *([f"perhaps {' and '.join(large)}"] if large else [])]
 
 
 def _made_up_for(table: Compared, comparison: Comparison) -> list[str]:
@@ -195,10 +219,14 @@ def _in_ns(row: Row, table: Compared, comparison: Comparison) -> float:
 def _named(rows: Sequence[Row], table: Compared, comparison: Comparison) -> list[str]:
     """Returns the first rows, and before them what their differences leave out: that of all functions, as of a slower
     machine."""
-    ratio = table.level.ratio[0] if table.level is not None else 1.0
-    is_told = rows and abs(np.log(ratio)) > ROUGH
-    of_all = [f"all functions {ratio:.3g} times as much, and beyond that"] if is_told else []
+    of_all = [f"{text}, and beyond that" for text in _of_all(table) if rows]
     return [*of_all, *(_said(row, table, comparison) for row in rows[:MOST_NAMED])]
+
+
+def _of_all(table: Compared) -> list[str]:
+    """Returns what all functions have, where that is more or less than before."""
+    ratio = table.level.ratio[0] if table.level is not None else 1.0
+    return [f"all functions {ratio:.3g} times as much"] if abs(np.log(ratio)) > ROUGH else []
 
 
 def _may_have_changed(comparison: Comparison) -> list[tuple[Compared, Row]]:
