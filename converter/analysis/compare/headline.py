@@ -181,6 +181,7 @@ def _causes(table: Compared, comparison: Comparison) -> list[str]:
     if not differences:
         return of_all
     nearly_all = [row for row in table.rows if abs(row.difference) >= NEARLY_ALL * differences]
+    nearly_all = nearly_all or _outstanding(table.rows)
     if nearly_all:
         # Nothing else tells of the machine: as recorded, the whole changed by what one function did.
         return [*of_all, *(f"nearly all of it in {_brief(row)}" for row in nearly_all)]
@@ -188,6 +189,15 @@ def _causes(table: Compared, comparison: Comparison) -> list[str]:
     alone = sorted(alone, key=lambda row: (-abs(row.difference), str(row.key)))[:MOST_NAMED]
     large = [_said(row, table, comparison) for row in alone if abs(row.difference) >= WORTH_A_GUESS * differences]
     return [*of_all, *([f"perhaps {' and '.join(large)}"] if large else [])]
+
+
+def _outstanding(rows: Sequence[Row]) -> list[Row]:
+    """Returns the row whose difference is nearly what those of all come to, none other being a third of it: the others
+    make up for each other."""
+    first, *others = sorted(rows, key=lambda row: (-abs(row.difference), str(row.key)))
+    part = first.difference / (sum(row.difference for row in rows) or np.inf)
+    is_alone = not others or 3 * abs(others[0].difference) <= abs(first.difference)
+    return [first] if is_alone and NEARLY_ALL <= part <= 1 / NEARLY_ALL else []
 
 
 def _made_up_for(table: Compared, comparison: Comparison) -> list[str]:
