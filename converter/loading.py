@@ -72,7 +72,7 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
         )
         taken = {one.path for one in found}
         symbols = [one for one in context.symbols if one.path not in taken]
-        context = replace(context, symbols=_without_dumps(symbols, trace.report))
+        context = replace(context, symbols=_without_companions(symbols, trace.report))
         readings |= _read_found(found, groups, trace.report)
         sources += found
         for source in (*sources, *context.symbols):
@@ -249,15 +249,17 @@ def _read_found(found: list[Source], groups: Groups, report: Report) -> Readings
             report.note("companion_missing", where=bad.path, detail=str(error))
 
 
-def _without_dumps(symbols: Sequence[Source], report: Report) -> list[Source]:
-    """Returns files of symbols without jitdumps, of which none belongs to a recording, as the report tells."""
+def _without_companions(symbols: Sequence[Source], report: Report) -> list[Source]:
+    """Returns files of symbols without those that belong to no recording that is read, as the report tells."""
+    importers = [importer for importer in registry.IMPORTERS if importer.completes]
     others: list[Source] = []
     for source in symbols:
-        if registry.importer_named("jitdump").module.sniff(source.data[: registry.HEAD_SIZE]):
-            detail = f"{source.path}: a jitdump of no process that was recorded"
-            report.note("symbols_unused", where=source.path, detail=detail)
-        else:
+        of = next((one for one in importers if one.module.sniff(source.data[: registry.HEAD_SIZE])), None)
+        if of is None:
             others.append(source)
+            continue
+        detail = f"{source.path}: a {of.name} of no process that was recorded"
+        report.note("symbols_unused", where=source.path, detail=detail)
     return others
 
 

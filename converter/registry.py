@@ -56,7 +56,8 @@ class CompanionModule(ImporterModule, Protocol):
 class Importer(NamedTuple):
     """An input format. imported: imports the package; finds_symbols: whether it asks ImportContext.find_symbols: its
     recordings name libraries, by build id. Others have their names inside, or need the program itself; viewer: the name
-    of the exporter whose viewer shows such a file as it is."""
+    of the exporter whose viewer shows such a file as it is; completes: its files belong to recordings of other formats,
+    its package is a CompanionModule."""
 
     name: str
     title: str
@@ -65,6 +66,7 @@ class Importer(NamedTuple):
     imported: Callable[[], ImporterModule]
     finds_symbols: bool = False
     viewer: str = ""
+    completes: bool = False
 
     @property
     def module(self) -> ImporterModule:
@@ -255,7 +257,7 @@ def _html_comparison() -> WriteComparison:
 IMPORTERS = (
     Importer(
         "jitdump", "jitdump of JIT compilers: versions 1 and 2, with samply's extensions, either byte order",
-        (".dump",), "jit-1234.dump", _jitdump,
+        (".dump",), "jit-1234.dump", _jitdump, completes=True,
     ),
     Importer(
         "perf", "perf.data of Linux perf: files, pipes and directories, compressed or not, either byte order",

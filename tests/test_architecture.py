@@ -56,7 +56,7 @@ NAMED = {
     "converter/files/known_texts.py": {"perf", "collapsed", "speedscope", "folded", "gecko", "pprof", "strace"},
     "converter/model/categories.py": {"hermes", "mono"},
     "converter/model/schema.py": {"firefox"},
-    "converter/common/issue_kinds.py": {"perf", "perfetto", "strace"},
+    "converter/common/issue_kinds.py": {"perf", "perfetto", "strace", "xray"},
     "converter/apps/view/conversion.py": {"firefox", "perfetto"},
     "converter/apps/view/page.py": {"html"},
     "converter/apps/view/viewers.py": {"firefox", "perfetto"},

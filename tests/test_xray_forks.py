@@ -108,6 +108,17 @@ def test_a_child_of_a_child(load: Load, step: int) -> None:
 
 
 @EITHER_WAY
+def test_a_child_that_forks_before_it_begins_a_buffer(load: Load, step: int) -> None:
+    """Nothing but the order of their numbers tells whose what both have is."""
+    parent = log_of((1, 1, FORKS + "500 C c b a"))
+    child = log_of((1, 1, FORKS + "100 D d 900 D d"), (4, 4, "E e"))
+    grandchild = log_of((1, 1, FORKS + "100 D d 50 F f"), (5, 5, "F f"))
+    trace = load(*[parent, child, grandchild][::step])
+    assert called(trace) == {(1, 1): "ABC", (4, 4): "DDE", (5, 5): "FF"}
+    assert told(trace) == {}
+
+
+@EITHER_WAY
 def test_unnamed_processes_that_forked_one_another(load: Load, step: int) -> None:
     parent = log_of((1, 1, FORKS + "2000 C c b a"))
     child, grandchild = (log_of((1, 1, FORKS + "100 D d " + rest)) for rest in ("900 D d", "50 F f"))

@@ -69,7 +69,8 @@ KINDS: dict[str, Kind] = {
         "started it; FDR mode writes in __xray_log_flushLog(), behind __xray_log_finalize()"),
     "main_thread_missing": Kind("loss", "a process has no records of its main thread, which basic mode writes last",
         "let main return or call exit(), not abort() or _exit(), and start basic mode with "
-        "XRAY_OPTIONS='patch_premain=true xray_mode=xray-basic'; a program that starts it itself needs FDR mode"),
+        "XRAY_OPTIONS='patch_premain=true xray_mode=xray-basic'; a program that starts it itself, or of which another "
+        "thread forks, needs FDR mode"),
     "stray_argument": Kind("loss", "a call argument without its function entry was dropped"),
     "pid_unknown": Kind("info", "this version of the format does not record the process id",
         "the smallest thread id of the file is used instead"),

@@ -539,6 +539,9 @@ class TraceBuilder(Trace):
 
     def done(self) -> Trace:
         """Returns the trace that was made. This builder, whose tables it has, is read-only from now on."""
+        if self.clock_parts:
+            # Without any clock, times have passed since the start, as those of a monotonic one.
+            self.clock = self.clock or Clock("monotonic")
         self.sort()
         return Trace(self)
 

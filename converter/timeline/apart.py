@@ -40,10 +40,9 @@ def begin_together(trace: TraceBuilder) -> None:
     what has code objects; where nothing is on a clock, the first input is."""
     groups = _groups(trace)
     if not groups:
-        trace.clock = trace.clock or (Clock("monotonic") if trace.clock_parts else None)
         return
     rest = next((group for group in groups if group.has_code), groups[0])
-    trace.clock = rest.clock or trace.clock or Clock("monotonic")
+    trace.clock = rest.clock or trace.clock
     for group in groups:
         if group is not rest and not group.has_code:
             trace.report.note("clock_missing", int(group.clock is None), where=group.processes[0].name)

@@ -55,8 +55,8 @@ TRACE_NAME, CPUS_NAME, GPUS_NAME = "Trace", "CPUs", "GPUs"
 UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes", "samples": "samples"}
 # Sessions of our own traces that are views of sizes; samples that are of no thread.
 OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
-# That of our allocations, and what stands for its event.
-# The leaf of a stack of ours is the class of what was allocated, or the function that allocated.
+# Those of our allocations, and what stands for their events. The leaf of a stack is the class of what was allocated, or
+# the function that allocated.
 OWN_ALLOCATIONS = {"allocations": -1, "native allocations": -2}
 ALLOCATED, OF_FUNCTIONS = OWN_ALLOCATIONS.values()
 # What our traces say of JIT tiers, which have no place in a trace.

@@ -177,18 +177,12 @@ class _Forks:
         first, then those of forks of it that began no buffer; and whether the first is certainly its own."""
         pids = {number: {b.pid for b in self._files[number].buffers if b.pid is not None} for number in self._related}
         n_files = Counter(pid for of_file in pids.values() for pid in of_file)
-        began: dict[int, int] = {}
-        for number in self._related:
-            for buffer in self._files[number].buffers:
-                if buffer.pid is not None and buffer.first_tsc is not None:
-                    began[buffer.pid] = min(began.get(buffer.pid, buffer.first_tsc), buffer.first_tsc)
-        # A process is named in its own file and in those of its descendants.
-        order = sorted(began, key=lambda pid: (-n_files[pid], began[pid], pid))
+        # A process is named in its own file and in those of its descendants, which have larger numbers.
+        order = sorted(n_files, key=lambda pid: (-n_files[pid], pid))
         place = {pid: nth for nth, pid in enumerate(order)}
         groups: dict[int, list[int]] = {}
         for number in self._related:
-            last = max((pid for pid in pids[number] if pid in place), key=place.__getitem__)
-            groups.setdefault(last, []).append(number)
+            groups.setdefault(max(pids[number], key=place.__getitem__), []).append(number)
         for pid in order:
             if pid in groups:
                 yield pid, *self._ranked(pid, groups[pid])

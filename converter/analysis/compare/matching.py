@@ -160,7 +160,7 @@ def _without_kind(function: Function) -> Key | None:
 
 
 def _without_prefix(function: Function) -> Key | None:
-    """What jitdumps call RegExpPrototypeTest is the symbol Builtins_RegExpPrototypeTest of V8's library."""
+    """Builtins_ArrayMap, a symbol of the library of V8, is what jitdumps call ArrayMap."""
     name, _, line, _ = function
     return None if is_nameless(name) else (name.removeprefix("Builtins_"), line)
 
