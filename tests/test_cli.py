@@ -524,14 +524,19 @@ def test_a_failure_while_writing_leaves_nothing(run: Run, folder: Path, monkeypa
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_device(run: Run, folder: Path) -> None:
+@pytest.mark.parametrize("is_unbuffered", [False, True], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("words", ["convert {} -o - --to firefox", "info {}"])
+def test_a_full_device(folder: Path, words: str, is_unbuffered: bool) -> None:
+    command = [sys.executable, "-m", "traceferry", *words.format(folder / "app.xray").split()]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1" if is_unbuffered else ""}
+    repo = Path(traceferry.__file__).parents[1]
     with open("/dev/full", "wb") as full:
-        repo = Path(traceferry.__file__).parents[1]
-        command = [sys.executable, "-m", "traceferry", "convert", str(folder / "app.xray"), "-o", "-"]
         done = subprocess.run(
-            [*command, "--to", "firefox"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=repo
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=repo, env=environment
         )
     assert done.returncode == 2
+    *_, last = done.stderr.splitlines()
+    assert last.endswith("No space left on device")
     assert "Traceback" not in done.stderr
 
 

@@ -273,14 +273,11 @@ class _Mapping:
         utid = self._profiled(utid, profile)
         owner = np.where(utid >= 0, utid, [self.main.get(number, NOBODY) for number in upid.tolist()])
         owner = np.where(np.isin(owner, list(self.members)), owner, NOBODY)
-        weight = np.nan_to_num(answer["weight"].reals(), nan=1.0)
-        cpu = answer["cpu"].numbers(-1)
+        weight, cpu = np.nan_to_num(answer["weight"].reals(), nan=1.0), answer["cpu"].numbers(-1)
         for number, name in zip(ids, sources, strict=True):
             if name == CUMULATIVE:
                 mine = np.flatnonzero(session == number)
-                added = _increments(weight[mine], cpu[mine])
-                # A recorder that does not read the counter says 0 each time.
-                weight[mine] = added if added.any() else 1
+                weight[mine] = _increments(weight[mine], cpu[mine])
         views = {
             number: name.removeprefix(OWN_VIEW).replace("_", " ")
             for number, name, unit in zip(ids, sources, units, strict=True)
@@ -295,12 +292,11 @@ class _Mapping:
             for number, name, unit in zip(ids, sources, units, strict=True)
             if number not in views and number not in allocations
         }
-        beside = beside_others(answer["ts"].numbers(), profile, utid)
-        if beside:
-            number = max(ids, default=0) + 1
-            is_beside = np.isin(profile, list(beside))
-            session = np.where(profile >= 0, number + is_beside, session)
-            events |= {number: ("samples", "samples"), number + 1: (PROFILE_BESIDE, "samples")}
+        if beside := beside_others(answer["ts"].numbers(), profile, utid):
+            # Two sessions that the trace does not have: of these profiles, and of V8's others.
+            others, of_beside = (max(ids, default=0) + nth for nth in (1, 2))
+            session = np.where(np.isin(profile, list(beside)), of_beside, np.where(profile >= 0, others, session))
+            events |= {others: ("samples", "samples"), of_beside: (PROFILE_BESIDE, "samples")}
             self.trace.report.note("profiles_beside", len(beside), where=self.source.name)
         rows = self._events(session, events)
         stack = self.stacks[np.where((callsite >= 0) & (callsite < len(self.stacks)), callsite, -1)]
@@ -312,10 +308,7 @@ class _Mapping:
             "cpu_ns": np.clip(np.nan_to_num(answer["cpu_ns"].reals(), nan=-1), -1, 2.0**62).astype(np.int64),
         }
         for number, name in views.items():
-            for one, mine in rows_by_key(np.where(session == number, upid, NO_SESSION)).items():
-                if one != NO_SESSION:
-                    view = Table(SAMPLES, {key: column[mine] for key, column in columns.items() if "cpu" not in key})
-                    self._process(one).threads.append(view_of(name, "bytes", view, self._process(one)))
+            self._add_view(name, np.where(session == number, upid, NO_SESSION), columns)
         owner = np.where(np.isin(session, list(views)), NO_SESSION, owner)
         event = np.array([allocations.get(number, rows.get(number, 0)) for number in session.tolist()], np.int64)
         for thread, mine in rows_by_key(owner).items():
@@ -328,6 +321,13 @@ class _Mapping:
                     loader.allocations = loader.allocations.merged(self._allocated(found, row == ALLOCATED))
                 else:
                     self.loaders[thread].samples[row] = found
+
+    def _add_view(self, name: str, process: Array, columns: dict[str, Array]) -> None:
+        """Adds threads with sizes. process: of each sample, NO_SESSION where it is not of this view."""
+        for number, mine in rows_by_key(process).items():
+            if number != NO_SESSION:
+                view = Table(SAMPLES, {key: column[mine] for key, column in columns.items() if "cpu" not in key})
+                self._process(number).threads.append(view_of(name, "bytes", view, self._process(number)))
 
     def _allocated(self, samples: dict[str, Array], are_classed: bool) -> Table:
         """Returns ALLOCATIONS of samples that weigh them. are_classed: the leaf of each stack is the object's class."""
@@ -566,8 +566,9 @@ def _free_number(process: Process, tid: int) -> int:
 
 
 def _increments(values: Array, cpu: Array) -> Array:
-    """Returns what each value has more than the one before it on its processor; the first one has nothing."""
+    """Returns what each value has more than the one before it on its processor; the first one has nothing. A recorder
+    that does not read the counter says 0 each time: then each weighs 1."""
     found = np.zeros(len(values))
     for rows in rows_by_key(cpu).values():
         found[rows[1:]] = np.maximum(np.diff(values[rows]), 0)
-    return found
+    return found if found.any() else np.ones(len(values))

@@ -105,8 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for line in error.lines:
             print(shown(f"  {line}"), file=sys.stderr)
     except BrokenPipeError:
-        # The reader of the pipe has closed it, as `head` does. Python must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of the pipe has closed it, as `head` does.
+        _drop_what_cannot_be_written()
         return FAILED if arguments.run is convert.run else DONE
     except OSError as error:
         is_plain = error.filename is not None and error.strerror is not None
@@ -116,7 +116,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("traceferry: interrupted", file=sys.stderr)
     except Terminated as signalled:
         signalled.end_process()
+    _drop_what_cannot_be_written()
     return FAILED
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Python would try it again at exit, complain, and end with a status of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_home(words: Sequence[str]) -> list[str]:
