@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import struct
-import tarfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import zstandard
 from conftest import load_checked, or_skipped
 from recordings import SHARED
+from support import extract
 from test_perf_scheduling import LIB, PID, SLEEP, A, B, Recorded
 from test_perf_scheduling import START as SCHED_START
 from test_perfetto_samples import END as BUILT_END
@@ -247,8 +247,7 @@ def test_cases_of_perfettos_own_tests(nth: int, tmp_path: Path) -> None:
     archive = VIEWERS / "perfetto-difftests" / "difftests.tar.gz"
     if not archive.exists():
         pytest.skip(f"{archive} is absent")
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path, filter="data")
+    extract(archive, tmp_path)
     paths = sorted(path for path in tmp_path.glob("*/trace*") if path.stat().st_size)
     for path in (path for path in paths[nth::CASES] if "unknown_trace_type" not in path.parent.name):
         compare(path)

@@ -133,7 +133,8 @@ def _trace_of(arguments: argparse.Namespace) -> Iterator[str]:
 
     with cache_folder() as folder, _named_as_given(arguments, folder / "input"):
         advice = None
-        if len(arguments.inputs) == 1 and not arguments.format and not os.path.isdir(arguments.inputs[0]):
+        may_be_read = arguments.format in (None, ENGINES)
+        if len(arguments.inputs) == 1 and may_be_read and not os.path.isdir(arguments.inputs[0]):
             is_read, advice = _is_read_by_engine(arguments)
             if is_read:
                 with _advised(advice):
@@ -204,7 +205,8 @@ def _is_read_by_engine(arguments: argparse.Namespace) -> tuple[bool, FormatError
     source = inputs_of(open_source(arguments.inputs[0], limit_of(arguments.decompress_limit)))[0]
     chosen = [option for option, unset in SELECTIONS.items() if getattr(arguments, option) != unset]
     try:
-        return registry.detect(source).name == ENGINES and not chosen, None
+        name = arguments.format or registry.detect(source).name
+        return name == ENGINES and not chosen, None
     except FormatError as error:
         if chosen:
             name = chosen[0].replace("_", "-")
