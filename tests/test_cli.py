@@ -525,7 +525,7 @@ def test_a_failure_while_writing_leaves_nothing(run: Run, folder: Path, monkeypa
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("is_unbuffered", [False, True], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("words", ["convert {} -o - --to firefox", "info {}"])
+@pytest.mark.parametrize("words", ["convert {} -o - --to firefox", "info {}", "--version"])
 def test_a_full_device(folder: Path, words: str, is_unbuffered: bool) -> None:
     command = [sys.executable, "-m", "traceferry", *words.format(folder / "app.xray").split()]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1" if is_unbuffered else ""}

@@ -246,8 +246,8 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"f@app {MAIN}": 400}, "command": "perf record -g -e '{a,b}:S,c' ./app",
          "notes": {"threads_not_recorded": {"detail": "a, b"}}},
         ["a thread that began during the recording is not in it: no a, b of them",
-         "  before perf 6.13 no thread that began later counts for a group that is read at once (:S): sample each"
-         " event: perf record -g -e '{a,b},c' ./app",
+         "  before perf 6.13, and Linux 6.12, no thread that began later counts for a group that is read at once (:S): "
+         "sample each event: perf record -g -e '{a,b},c' ./app",
          "  or record the whole machine, where a group has all threads: perf record -g -e '{a,b}:S,c' -a ./app"],
     ),
     "threads that were not followed for a reason that is not known": (

@@ -94,8 +94,8 @@ class Command:
 
     @property
     def following(self) -> Command:
-        """The command that records the threads that a thread starts, too. Before perf 6.13 no event that is read as one
-        of a group is of them."""
+        """The command that records the threads that a thread starts, too. Before perf 6.13, and Linux 6.12, no event
+        that is read as one of a group is of them."""
         options = ((name, _READ_AS_GROUP.sub(_without_read, value or "") if name == "-e" else value)
                    for name, value in self.options if name not in ("-i", "--per-thread"))  # fmt: skip
         return replace(self, options=tuple(options))

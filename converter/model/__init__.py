@@ -1,10 +1,18 @@
-"""The model of a trace: the declaration (`schema`), tables in memory (`tables`), and the objects (`trace`).
+"""The model of a trace: the declaration (`schema`), tables in memory (`tables`), and the objects (`trace`,
+`events`, `clocks`).
 
 What every importer promises and every exporter relies on beyond dtypes is in `laws`. What others use has its name here.
 """
 
 from traceferry.model.categories import CATEGORY_COLORS as CATEGORY_COLORS
 from traceferry.model.categories import category_of_file as category_of_file
+from traceferry.model.clocks import Clock as Clock
+from traceferry.model.clocks import ClockKind as ClockKind
+from traceferry.model.events import BYTES as BYTES
+from traceferry.model.events import ENDINGS as ENDINGS
+from traceferry.model.events import NS as NS
+from traceferry.model.events import Event as Event
+from traceferry.model.events import EventKind as EventKind
 from traceferry.model.schema import ALLOCATIONS as ALLOCATIONS
 from traceferry.model.schema import ARGUMENTS as ARGUMENTS
 from traceferry.model.schema import BRANCH_MISPREDICTED as BRANCH_MISPREDICTED
@@ -58,15 +66,8 @@ from traceferry.model.tables import containing_interval as containing_interval
 from traceferry.model.tables import distinct as distinct
 from traceferry.model.tables import index_of as index_of
 from traceferry.model.tables import rows_by_key as rows_by_key
-from traceferry.model.trace import BYTES as BYTES
-from traceferry.model.trace import ENDINGS as ENDINGS
-from traceferry.model.trace import NS as NS
-from traceferry.model.trace import Clock as Clock
-from traceferry.model.trace import ClockKind as ClockKind
 from traceferry.model.trace import CodeReader as CodeReader
 from traceferry.model.trace import Counter as Counter
-from traceferry.model.trace import Event as Event
-from traceferry.model.trace import EventKind as EventKind
 from traceferry.model.trace import HeapGraph as HeapGraph
 from traceferry.model.trace import HeapSnapshot as HeapSnapshot
 from traceferry.model.trace import Input as Input

@@ -6,18 +6,17 @@ the caller drops them.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.model.categories import CATEGORY_COLORS
+from traceferry.model.clocks import Clock, ClockPart
+from traceferry.model.events import Event
 from traceferry.model.schema import (
     ALLOCATIONS,
     ARGUMENTS,
@@ -34,86 +33,6 @@ from traceferry.model.tables import READ_ONLY, GrowingTable, Strings, Table
 
 Kept = TypeVar("Kept")
 Key = TypeVar("Key")
-ClockKind = Literal["monotonic", "monotonic_raw", "realtime", "boot", "tai", "sched", "tsc"]
-
-
-class Clock(NamedTuple):
-    """kind: which clock the time stamps are on ("sched": the scheduler's own, close to monotonic; "tsc": a counter with
-    an unspecified start).
-
-    unix_zero_ns: the Unix time, in ns, at which the clock showed 0; None if unknown.
-    """
-
-    kind: ClockKind
-    unix_zero_ns: int | None = None
-
-
-BYTES, NS = "bytes", "ns"
-# How the names of events end whose samples are amounts of a unit: each sample that is counted is a byte, or a ns.
-ENDINGS = {BYTES: " (bytes)", NS: " (ns)"}
-# What samples are called that are counted in parts, as weights with decimals are.
-PART_OF_A_SAMPLE = re.compile(r"1/(10+) of a sample")
-EventKind = Literal[
-    "clock",
-    "hardware",
-    "software",
-    "cache",
-    "raw",
-    "tracepoint",
-    "breakpoint",
-    "pmu",
-    "memory",
-    "off-cpu",
-    "branches",
-    "other",
-]
-
-
-class Event(NamedTuple):
-    """An event that samples count. name: as cpu-clock; unit: of `weight`, as "ns", "cycles" or "count", or "samples":
-    a row stands for as many samples as its weight says, where a recorder joins equal ones; interval_ns:
-    the usual time between two samples, 0 is unknown; kind: where it is counted; period: how many are counted between
-    two samples, 0 is unknown, or chosen by the recorder; leader: the row of `Trace.events` whose samples these are too,
-    each with a count of its own, as in a group of counters that are read together; -1 is none; is_scaled: counts were
-    extrapolated from a part of the time."""
-
-    name: str
-    unit: str
-    interval_ns: int = 0
-    kind: EventKind = "other"
-    period: int = 0
-    leader: int = -1
-    is_scaled: bool = False
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """Tells the events of a trace apart."""
-        return self.name, self.unit, self.kind
-
-    @property
-    def sample_unit(self) -> str:
-        """Returns what each sample that is counted is, as its name says: "bytes" of a heap, "ns" of a time that was
-        measured, else "samples"."""
-        if self.unit != "samples":
-            return "samples"
-        units = (unit for unit, ending in ENDINGS.items() if self.name == unit or self.name.endswith(ending))
-        return next(units, "samples")
-
-    @property
-    def parts(self) -> int:
-        """Returns how many of the samples that are counted are one of the recording's, as its name says: 10 of `1/10 of
-        a sample`, else 1."""
-        found = PART_OF_A_SAMPLE.fullmatch(self.name) if self.unit == "samples" else None
-        return int(found[1]) if found else 1
-
-    @property
-    def plain_name(self) -> str:
-        """Returns the name without the unit of its samples."""
-        return self.name.removesuffix(ENDINGS.get(self.sample_unit, ""))
-
-    def n_samples(self, rows: Table) -> Array:
-        """Returns how many samples each row of a table of SAMPLES stands for: int64."""
-        return rows["weight"] if self.unit == "samples" else np.ones(len(rows), np.int64)
 
 
 class Sealed:
@@ -480,17 +399,6 @@ class Trace:
     def global_tables(self) -> Sequence[Table]:
         """Returns the tables that all threads share."""
         return [getattr(self, spec.name) for spec in GLOBAL_TABLES]
-
-
-class ClockPart(NamedTuple):
-    """A part of a trace whose times are on one clock: what was added until the next part began. n_processes, n_code:
-    how many processes and code objects there were before; clock: None is none; is_apart: it has no known relation to
-    the trace's clock."""
-
-    n_processes: int
-    n_code: int
-    clock: Clock | None
-    is_apart: bool
 
 
 class TraceBuilder(Trace):

@@ -30,7 +30,7 @@ from traceferry.model import (
     Table,
     TraceBuilder,
 )
-from traceferry.model.trace import EventKind
+from traceferry.model.events import EventKind
 
 CALL, STATE, OFF_CPU = "call", "state", "scheduling"
 MARKER = "marker"  # of a type that the viewer would treat by code of its own

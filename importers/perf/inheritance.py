@@ -1,7 +1,8 @@
 """Map: the threads that a recording lacks, since its events do not follow those that a thread starts.
 
-Facts: perf_event_open(2), attr.inherit. perf record leaves that out with -i and --per-thread; before perf 6.13, of
-events that are read as a group (:S); and of recordings of processors (-a, -C), which have every thread that runs there.
+Facts: perf_event_open(2), attr.inherit. perf record leaves that out with -i and --per-thread; of events that are read
+as a group (:S) before perf 6.13, and on Linux before 6.12 (7e8b255650fc allows both together); and of recordings of
+processors (-a, -C), which have every thread that runs there.
 """
 
 from __future__ import annotations

@@ -157,9 +157,10 @@ def profiles_begun(data: memoryview) -> list[tuple[int, int] | None]:
     of it, does not tell."""
     found: dict[tuple[Any, str], tuple[int, int] | None] = {}
     whole = whole_profiles(data, {})
+    begins = [one.begin for one in whole]
     for at in sorted([*places_of(data, WHOLE_PROFILE), *places_of(data, BEGIN_OF_PROFILE)]):
-        change = next((one for one in whole if one.begin <= at < one.end), None)
-        text = JsonText(memoryview(b"[%b]" % change.text)) if change else None
+        nth = bisect_right(begins, at) - 1
+        text = JsonText(memoryview(b"[%b]" % whole[nth].text)) if nth >= 0 and at < whole[nth].end else None
         event = text.parsed(text.elements(text.root())[0]) if text else event_around(data, at)
         if (event.get("name"), event.get("ph")) != (PROFILE, SAMPLE_PHASE):
             continue

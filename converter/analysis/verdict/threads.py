@@ -28,7 +28,10 @@ def _with_all_threads(case: Case, otherwise: str) -> tuple[Advice, ...]:
     if options:
         text = f"without {' and '.join(options)} perf follows the threads that a thread starts"
         return (Advice(NOT_RECORDED, text, case.command.text),)
-    text = "before perf 6.13 no thread that began later counts for a group that is read at once (:S): sample each event"
+    text = (
+        "before perf 6.13, and Linux 6.12, no thread that began later counts for a group that is read at once (:S): "
+        "sample each event"
+    )
     on_all = recorded.with_options({"-a": None}).text
     return (
         Advice(NOT_RECORDED, text, case.command.text),

@@ -85,7 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             for line in SHORT_HELP.splitlines():
                 print(shown(line), file=sys.stderr)
             return FAILED
-        arguments = parser().parse_args(with_values(words))
+        try:
+            arguments = parser().parse_args(with_values(words))
+        finally:
+            sys.stdout.flush()  # --help and --version end here
         lines = fill_in(arguments, os.environ, {"viewer": (*view.VIEWERS, view.PAGE)})
         if getattr(arguments, "verbose", False):
             for line in lines:
