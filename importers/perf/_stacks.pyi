@@ -13,6 +13,7 @@ class OfMode(IntEnum):
 class Paths:
     thread: NDArray[np.int32]
     ts: NDArray[np.int64]
+    row: NDArray[np.int32]
     n_shared: NDArray[np.int32]
     n_own: NDArray[np.int32]
     own: NDArray[np.int32]

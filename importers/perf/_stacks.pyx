@@ -4,8 +4,9 @@ A callchain lists instruction pointers, innermost first, and markers that say wh
 marker is exact; the others are return addresses, and what was called from is the byte before. A *key* is an address to
 look up and the space it is in: 0 is the kernel, 1 a hypervisor, 2 a guest, each process has one of its own.
 
-Samples of a thread that follow one another have much of their stacks in common, from the root on: both functions keep
-the latest stack of some threads, and begin where a sample's differs.
+Many samples have the callchain of an earlier one: it is looked up as a whole. Of the others, those of a thread that
+follow one another have much of their stacks in common, from the root on: both functions keep the latest stack of some
+threads, and begin where a sample's differs.
 """
 
 cimport cython
@@ -13,6 +14,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 import numpy as np
 
+from traceferry.importers.perf._chains cimport Chain, ChainTable, hash_of
 from traceferry.native.bytes cimport prefetch
 from traceferry.native.interning cimport intern_pair
 from traceferry.native.nodes cimport NodeTable
@@ -47,7 +49,7 @@ cdef enum:
 cdef enum:
     AHEAD = 8
 
-# The latest sample at a place. end: of its callchain, of which n_words entries can be compared; depth: how many keys it
+# The latest sample at a place, of those with a callchain that was met for the first time. end: of its callchain, of which n_words entries can be compared; depth: how many keys it
 # has.
 cdef struct Latest:
     int64_t ts
@@ -77,20 +79,33 @@ cdef struct Step:
     int32_t stack
 
 
+# What a callchain was composed to: its stack; how many unknown keys and such of late code it has; whether it was cut; and
+# until when this holds.
+cdef struct Composed:
+    int64_t until
+    int32_t stack
+    int32_t unknown
+    int32_t late
+    bint is_cut
+
+
 cdef slots_for(Py_ssize_t size):
     return np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
 
 
 @cython.final
 cdef class Paths:
-    """The keys of each sample: its first n_shared, from the root, are those of the sample before at its thread's place,
-    the other n_own follow in `own`, innermost first. A sample has fewer keys than `longest`.
+    """The keys of each sample. Each has the row of its callchain, in the order in which they are met first, or -1 where
+    it is not remembered. For samples of the latter, and the first one with each callchain, in their order: its first
+    n_shared keys, from the root, are those of the one before at its thread's place, the other n_own follow in `own`,
+    innermost first. A sample has fewer keys than `longest`.
 
-    thread, ts: of each sample; spaces, addresses: of each key; first_ts, last_ts: when it was met first and last.
+    thread, ts, row: of each sample; spaces, addresses: of each key; first_ts, last_ts: when it was met first and last.
     """
 
-    cdef readonly object thread, ts, n_shared, n_own, own, spaces, addresses, first_ts, last_ts
+    cdef readonly object thread, ts, row, n_shared, n_own, own, spaces, addresses, first_ts, last_ts
     cdef readonly Py_ssize_t longest
+    cdef ChainTable chains
 
 
 @cython.final
@@ -146,10 +161,13 @@ def collect(
     cdef Py_ssize_t n_all = n
     cdef Py_ssize_t i = 0
     cdef Py_ssize_t n_used = 0
-    cdef Py_ssize_t d, t, end, same, before, most, n_new, w, base
+    cdef Py_ssize_t n_met = 0
+    cdef Py_ssize_t d, t, end, same, before, most, n_new, w, base, slot
     cdef int32_t now, word_mode, key
     cdef uint64_t value
-    cdef bint exact
+    cdef uint64_t hashed = 0
+    cdef bint exact, is_remembered
+    cdef Chain* known
     if {n} != {len(length), len(space), len(ip), len(mode), len(threads), len(times)}:
         raise ValueError("collect: columns of several lengths")
     if n and int(np.max(mode)) >= len(space_of_mode):
@@ -160,6 +178,9 @@ def collect(
         n_all += length[i]
         width = max(width, length[i] + 1)
     own_array, n_shared_array, n_own_array = np.empty(n_all, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    row_array = np.empty(n, np.int32)
+    cdef int32_t[::1] rows = row_array
+    cdef ChainTable chains = ChainTable(chain)
     cdef int32_t[::1] own = own_array
     cdef int32_t[::1] n_shared = n_shared_array
     cdef int32_t[::1] n_own = n_own_array
@@ -175,6 +196,8 @@ def collect(
     while i < n:
         if keys.n + length[i] + 1 > keys.size:
             keys.grow(4 * keys.size)
+        if not chains.has_room(length[i]) and not chains.is_full(length[i]):
+            chains.grow(length[i])
         with nogil:
             while i < n and keys.n + length[i] + 1 <= keys.size:
                 # Callchains are far from each other, where they stand in the recording.
@@ -182,6 +205,17 @@ def collect(
                     ahead = &chain[start[i + AHEAD]]
                     prefetch(<const uint8_t*>ahead)
                     prefetch(<const uint8_t*>(ahead + length[i + AHEAD] - 1))
+                slot = -1
+                if length[i]:
+                    hashed = hash_of(&chain[start[i]], length[i], space[i])
+                    slot = chains.slot_of(start[i], length[i], space[i], hashed)
+                    rows[i] = chains.slots[slot]
+                    if rows[i] >= 0:
+                        chains.chains[rows[i]].last_ts = times[i]
+                        i += 1
+                        continue
+                    if not chains.has_room(length[i]) and not chains.is_full(length[i]):
+                        break
                 t = threads[i] & (CACHED - 1)
                 latest = &all_latest[t]
                 words = <Entry*>&buffer[t, 0]
@@ -226,6 +260,7 @@ def collect(
                 for d in range(w + 1, length[i]):
                     words[d].up_to += base + n_new
                 same = length[i]
+                is_remembered = slot >= 0 and base + n_new > 0 and not chains.is_full(length[i])
                 if base + n_new == 0 and ip[i]:
                     now = space_of_mode[mode[i]]
                     own[n_used] = keys.of(space[i] if now == OWN_SPACE else now, ip[i], times[i])
@@ -237,8 +272,19 @@ def collect(
                 for d in range(n_new):
                     words[base + d].key = own[n_used + n_new - 1 - d]
                 latest[0] = Latest(times[i], end, same, base + n_new, threads[i], space[i])
-                n_shared[i] = base
-                n_own[i] = n_new
+                rows[i] = -1
+                if is_remembered:
+                    rows[i] = chains.slots[slot] = chains.n
+                    chains.chains[chains.n] = Chain(
+                        hashed, start[i], chains.n_keys, -1, length[i], space[i], base + n_new
+                    )
+                    chains.n += 1
+                    for d in range(base + n_new):
+                        chains.keys[chains.n_keys + d] = words[d].key
+                    chains.n_keys += base + n_new
+                n_shared[n_met] = base
+                n_own[n_met] = n_new
+                n_met += 1
                 n_used += n_new
                 i += 1
     for t in range(CACHED):
@@ -246,9 +292,14 @@ def collect(
         for d in range(all_latest[t].depth):
             key = words[d].key
             keys.last_ts[key] = max(keys.last_ts[key], all_latest[t].ts)
+    for t in range(chains.n):
+        known = &chains.chains[t]
+        for d in range(known.n_keys if known.last_ts >= 0 else 0):
+            key = chains.keys[known.first_key + d]
+            keys.last_ts[key] = max(keys.last_ts[key], known.last_ts)
     cdef Paths paths = Paths()
-    paths.thread, paths.ts, paths.longest = thread, ts, width
-    paths.n_shared, paths.n_own, paths.own = n_shared_array, n_own_array, own_array[:n_used]
+    paths.thread, paths.ts, paths.row, paths.longest, paths.chains = thread, ts, row_array, width, chains
+    paths.n_shared, paths.n_own, paths.own = n_shared_array[:n_met], n_own_array[:n_met], own_array[:n_used]
     paths.spaces, paths.addresses, paths.first_ts, paths.last_ts = [array[:keys.n] for array in keys.arrays]
     return paths
 
@@ -321,82 +372,128 @@ cdef class StackComposer:
         others are added."""
         cdef const int32_t[::1] threads = paths.thread
         cdef const int64_t[::1] times = paths.ts
+        cdef const int32_t[::1] rows = paths.row
         cdef const int32_t[::1] n_shared = paths.n_shared
         cdef const int32_t[::1] n_own = paths.n_own
         cdef const int32_t[::1] own = paths.own
+        cdef ChainTable chains = paths.chains
         cdef Py_ssize_t n = threads.shape[0]
         cdef Py_ssize_t width = paths.longest
         cdef Py_ssize_t n_keys = self._first_version.shape[0] - 1
         cdef bint bad = False
         stack_array = np.empty(n, np.int32)
         cdef int32_t[::1] stack = stack_array
-        cdef uint8_t[:, ::1] buffer = np.zeros((CACHED, width * sizeof(Step)), np.uint8)
-        cdef int32_t[CACHED] n_composed
-        cdef int32_t top
+        # The last row is that of a callchain that is composed again.
+        cdef uint8_t[:, ::1] buffer = np.zeros((CACHED + 1, width * sizeof(Step)), np.uint8)
+        cdef int32_t[CACHED + 1] n_composed
+        cdef uint8_t[::1] held = np.empty((chains.n + 1) * sizeof(Composed), np.uint8)
+        cdef Composed* all_composed = <Composed*>&held[0]
+        cdef Composed* composed
+        cdef Composed other
+        cdef Chain* known
         cdef Py_ssize_t i = 0
         cdef Py_ssize_t used = 0
-        cdef Py_ssize_t t, d, j, k, depth, total
+        cdef Py_ssize_t n_met = 0
+        cdef int32_t n_rows = 0
+        cdef Py_ssize_t t, d, j, k, depth
         cdef Step* path
-        if {n} != {len(times), len(n_shared), len(n_own)}:
+        if {n} != {len(times), len(rows)} or len(n_shared) != len(n_own):
             raise ValueError("compose: columns of several lengths")
-        for t in range(CACHED):
+        for t in range(CACHED + 1):
             n_composed[t] = 0
         self.n_cut = self.n_unknown = self.n_late = 0
         while True:
             stacks.reserve(stacks.n_nodes + self._max_frames + 1)
             with nogil:
                 while i < n:
-                    t = threads[i] & (CACHED - 1)
-                    path = <Step*>&buffer[t, 0]
-                    k = n_shared[i]
-                    depth = k + n_own[i]
-                    if k < 0 or depth < k or depth > width or n_own[i] > own.shape[0] - used:
-                        bad = True
-                        break
-                    for j in range(n_own[i]):
-                        path[depth - 1 - j].key = own[used + j]
-                    while k > 0 and path[k - 1].until <= times[i]:
-                        k -= 1
-                    for d in range(k, depth):
-                        if not 0 <= path[d].key < n_keys:
+                    composed = &other if rows[i] < 0 else &all_composed[rows[i]]
+                    if rows[i] < 0 or rows[i] >= n_rows:
+                        if rows[i] > n_rows or rows[i] >= chains.n or n_met >= n_shared.shape[0]:
                             bad = True
                             break
-                        self._resolve(&path[d], times[i])
-                        if d > 0:
-                            path[d].until = min(path[d].until, path[d - 1].until)
-                            path[d].frames += path[d - 1].frames
-                            path[d].unknown += path[d - 1].unknown
-                            path[d].late += path[d - 1].late
-                    if bad:
-                        break
-                    n_composed[t] = min(n_composed[t], k)
-                    total = path[depth - 1].frames if depth else 0
-                    if stacks.n_nodes + min(total, self._max_frames + 1) > stacks.parents.shape[0]:
-                        break
-                    k = n_composed[t]
-                    n_composed[t] = depth
-                    if total > self._max_frames:
-                        k = 0
-                        while path[k].frames < total - self._max_frames:
-                            k += 1
-                        k += 1
-                        self.n_cut += 1
-                        n_composed[t] = 0
-                        top = stacks.intern_next(-1, self._cut_frame) if self._cut_frame >= 0 else -1
-                        stack[i] = self._enter(stacks, path, k, depth, top)
-                    else:
-                        stack[i] = self._enter(stacks, path, k, depth, path[k - 1].stack if k else -1)
-                    if depth:
-                        self.n_unknown += path[depth - 1].unknown
-                        self.n_late += path[depth - 1].late
-                    used += n_own[i]
+                        t = threads[i] & (CACHED - 1)
+                        path = <Step*>&buffer[t, 0]
+                        k = n_shared[n_met]
+                        depth = k + n_own[n_met]
+                        if k < 0 or depth < k or depth > width or n_own[n_met] > own.shape[0] - used:
+                            bad = True
+                            break
+                        for j in range(n_own[n_met]):
+                            path[depth - 1 - j].key = own[used + j]
+                        while k > 0 and path[k - 1].until <= times[i]:
+                            k -= 1
+                        if not self._resolve(path, k, depth, times[i], n_keys):
+                            bad = True
+                            break
+                        if not self._compose(stacks, path, min(n_composed[t], k), depth, &n_composed[t], composed):
+                            break
+                        used += n_own[n_met]
+                        n_met += 1
+                        n_rows += rows[i] >= 0
+                    elif composed.until <= times[i]:
+                        known = &chains.chains[rows[i]]
+                        path = <Step*>&buffer[CACHED, 0]
+                        for d in range(known.n_keys):
+                            path[d].key = chains.keys[known.first_key + d]
+                        if not self._resolve(path, 0, known.n_keys, times[i], n_keys):
+                            bad = True
+                            break
+                        if not self._compose(stacks, path, 0, known.n_keys, &n_composed[CACHED], composed):
+                            break
+                    stack[i] = composed.stack
+                    self.n_cut += composed.is_cut
+                    self.n_unknown += composed.unknown
+                    self.n_late += composed.late
                     i += 1
             if bad:
                 raise ValueError("compose: keys that were not collected")
             if i == n:
                 return stack_array
 
-    cdef inline void _resolve(self, Step* step, int64_t ts) noexcept nogil:
+    cdef inline bint _resolve(
+        self, Step* path, Py_ssize_t k, Py_ssize_t depth, int64_t ts, Py_ssize_t n_keys
+    ) noexcept nogil:
+        """Finds what the keys k to depth of a path stand for at a time. Returns whether there are such keys."""
+        cdef Py_ssize_t d
+        for d in range(k, depth):
+            if not 0 <= path[d].key < n_keys:
+                return False
+            self._resolve_key(&path[d], ts)
+            if d > 0:
+                path[d].until = min(path[d].until, path[d - 1].until)
+                path[d].frames += path[d - 1].frames
+                path[d].unknown += path[d - 1].unknown
+                path[d].late += path[d - 1].late
+        return True
+
+    cdef inline bint _compose(
+        self, NodeTable stacks, Step* path, Py_ssize_t k, Py_ssize_t depth, int32_t* n_composed, Composed* composed
+    ) noexcept nogil:
+        """Makes the stack of a path of which the first k keys have stacks. n_composed: of how many they can be used
+        later. Returns whether there was space for it."""
+        cdef Py_ssize_t total = path[depth - 1].frames if depth else 0
+        cdef int32_t top
+        n_composed[0] = k
+        if stacks.n_nodes + min(total, self._max_frames + 1) > stacks.parents.shape[0]:
+            return False
+        composed.is_cut = total > self._max_frames
+        if composed.is_cut:
+            k = 0
+            while path[k].frames < total - self._max_frames:
+                k += 1
+            k += 1
+            n_composed[0] = 0
+            top = stacks.intern_next(-1, self._cut_frame) if self._cut_frame >= 0 else -1
+        else:
+            n_composed[0] = depth
+            top = path[k - 1].stack if k else -1
+        composed.stack = self._enter(stacks, path, k, depth, top)
+        composed.until = path[depth - 1].until if depth else INT64_MAX
+        composed.unknown = path[depth - 1].unknown if depth else 0
+        composed.late = path[depth - 1].late if depth else 0
+        return True
+
+    cdef inline void _resolve_key(self, Step* step, int64_t ts) noexcept nogil:
         """Finds what a key stands for at a time, and until when."""
         cdef Single single = (<Single*>&self._single[0])[step.key]
         cdef int64_t v, end
