@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.perf import _programs
-from traceferry.importers.perf._thread_states import Letter, states
+from traceferry.importers.perf._thread_states import Letter, scheduling_columns, states
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING
 from traceferry.native.distinct import at_places, distinct_with_places
 
@@ -127,10 +127,45 @@ def test_states(
     idle = [t + 1 if nth % 2 else NEVER for nth, t in enumerate(ts.tolist())] if has_idle else None
     of_seen = np.array(seen, np.int64), np.full(len(seen), 7, np.int32)
     since = None if idle is None else np.array(idle)
+    left = np.where(what == OUT, np.arange(len(ts)) + 100, -1).astype(np.int32)
+    woken = np.array(wakes, np.int64), np.arange(len(wakes), dtype=np.int32) + 200, None
     rows = states(
-        ts, what, letter, cpu, np.array(LETTERS, np.uint8), of_seen, (np.array(wakes, np.int64), None), since, end,
-        tells_returns,
+        ts, what, letter, cpu, left, np.array(LETTERS, np.uint8), of_seen, woken, since, end, tells_returns
     )  # fmt: skip
-    found = list(zip(rows.ts.tolist(), rows.state.tolist(), rows.cpu.tolist(), strict=True))
-    assert found == expected(steps, seen, wakes, idle, end, tells_returns)
-    assert sorted(rows.ts.tolist()) == rows.ts.tolist()
+    found = [column.tolist() for column in rows.columns]
+    assert list(zip(*found[:3], strict=True)) == expected(steps, seen, wakes, idle, end, tells_returns)
+    assert sorted(found[0]) == found[0]
+    assert all(wakes[row - 200] == at for at, row in zip(found[0], found[5], strict=True) if row >= 0)
+    assert all(letter[row - 100] == why for why, row in zip(found[3], found[4], strict=True) if row >= 0)
+
+
+N_SAMPLES = 4
+SAMPLE = st.integers(-1, N_SAMPLES - 1)
+
+
+@many
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4), st.integers(0, 2), SAMPLE, SAMPLE), max_size=9))
+def test_columns_of_scheduling(rows: list[tuple[int, int, int, int, int]]) -> None:
+    """What no row has is left out."""
+    kinds = "i8", "u1", "u1", "i4", "i4"
+    columns = [np.array([row[nth] for row in rows], kind) for nth, kind in enumerate(kinds)]
+    ts, state, letter, left, wake = columns
+    cpu = np.arange(len(rows), dtype=np.int32)
+    reasons, stacks, wakers = ([-1, 70, 71], [5, -1, 7, 8], [11, 12, -1, 14])
+    found = scheduling_columns(
+        (ts, state, cpu, letter, left, wake), 1000, *(np.array(one, np.int32) for one in (reasons, stacks, wakers))
+    )
+    assert found["ts"].tolist() == [row[0] + 1000 for row in rows]
+    assert (found["state"].tolist(), found["cpu"].tolist()) == (state.tolist(), cpu.tolist())
+    assert found["reason"].tolist() == [-1 if row[1] == RUNNING else reasons[row[2]] for row in rows]
+    for name, of, place in (("stack", stacks, 3), ("waker", wakers, 4), ("waker_stack", stacks, 4)):
+        wanted = [of[row[place]] if row[place] >= 0 else -1 for row in rows]
+        assert found[name].tolist() == wanted if any(row[place] >= 0 for row in rows) else name not in found
+
+
+@pytest.mark.parametrize("place", [3, 4, 5])
+def test_columns_of_what_there_is_not(place: int) -> None:
+    rows = [np.zeros(1, kind) for kind in ("i8", "u1", "i4", "u1", "i4", "i4")]
+    rows[place] += 3
+    with pytest.raises(ValueError, match="that there is not"):
+        scheduling_columns(rows, 0, *np.zeros((3, 3), np.int32))

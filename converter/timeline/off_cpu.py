@@ -82,9 +82,9 @@ def off_cpu_samples(trace: TraceBuilder, scheduling: Table, end_ts: int) -> Tabl
     ended = [nth for nth in distinct(reason).tolist() if trace.strings[nth] in ENDED]
     if ended:
         rows = rows[~np.isin(reason, ended)]
-    off = scheduling.take(rows)
-    columns = {"ts": off["ts"], "weight": lasts[rows], "cpu": off["cpu"]}
-    return Table(SAMPLES, columns | {"stack": off_cpu_stacks(trace, off["stack"], off["state"], off["reason"])})
+    ts, cpu, stack, reason = (scheduling[name].take(rows) for name in ("ts", "cpu", "stack", "reason"))
+    columns = {"ts": ts, "weight": lasts.take(rows), "cpu": cpu}
+    return Table(SAMPLES, columns | {"stack": off_cpu_stacks(trace, stack, state.take(rows), reason)})
 
 
 def off_cpu_stacks(trace: TraceBuilder, stack: Array, state: Array, reason: Array) -> Array:

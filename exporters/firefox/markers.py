@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from traceferry.exporters.firefox._off_cpu import OffCpu, off_cpu_rows
 from traceferry.exporters.firefox.own_types import NESTED, OWN_TYPES, Shaped, own_shape
 from traceferry.exporters.json._numbers import ABSENT, HEX, MILLIS
 from traceferry.exporters.json.objects import (
@@ -32,9 +33,6 @@ from traceferry.model import (
     LEAVE,
     MARKER_COLORS,
     OWN_NAME,
-    RUNNABLE,
-    RUNNING,
-    WAITING,
     Array,
     FieldFormat,
     MarkerField,
@@ -444,34 +442,21 @@ def _off_cpu_markers(
         **dict.fromkeys(LABELS, "{marker.data.state}") | {"tooltipLabel": "Off CPU: {marker.data.state}"},
         **{MARK: {"kind": "scheduling", "states": {}}},
     )
-    state, dur = scheduling["state"], _until_next(thread, scheduling["ts"])
-    follows = np.append(False, (state[1:] == RUNNABLE) & (state[:-1] == WAITING))
-    is_first = (state != RUNNING) & ~follows
-    first = np.flatnonzero(is_first)
-    off, end = scheduling.take(first), np.append(follows[1:], False)[first]
-    after = np.minimum(first + end, len(state) - 1)
-    runnable = np.where(scheduling["state"][after] == RUNNABLE, dur[after], 0)
-    waker, waker_stack = scheduling["waker"][after], scheduling["waker_stack"][after]
+    off = off_cpu_rows(
+        scheduling["ts"], scheduling["state"], scheduling["cpu"], scheduling["reason"], scheduling["waker"],
+        scheduling["waker_stack"], thread.end_ts,
+    )  # fmt: skip
     shown = _shown_states(trace, off)
     for (code, reason), text in shown.states.items():
         schema[MARK]["states"].setdefault(text, [code, trace.strings[reason] if reason >= 0 else None])
-    members: list[Member] = [shown.member]
-    members.append(Numbers("cpu", np.where(off["cpu"] >= 0, off["cpu"].astype(np.int64), ABSENT)))
-    members.append(Numbers("moved", _moved(scheduling, first + 1 + end, off["cpu"])))
-    if np.any(waker >= 0):
-        members.append(_wakers(schemas.thread_names(trace), waker))
-    members.append(Numbers("runnable", np.where(runnable != 0, runnable, ABSENT), MILLIS))
-    if np.any(waker_stack >= 0):
-        members.append(backtraces.of(waker_stack, scheduling["ts"][after]))
-    rows = ObjectColumns(len(off), {"type": schema["name"]}, members)
-    return MarkerColumns(off["ts"], dur[first] + np.where(end, dur[after], 0), "Off CPU", SCHEDULING_MARKERS, rows)
-
-
-def _moved(scheduling: Table, then: Array, off: Array) -> Array:
-    """Returns the processor on which a thread ran next, where that is another: int64, else ABSENT. then: rows, of which
-    those beyond the end are none; off: the processor that it was taken off."""
-    cpu = np.append(np.where(scheduling["state"] == RUNNING, scheduling["cpu"], -1), -1)[then].astype(np.int64)
-    return np.where((cpu >= 0) & (cpu != off), cpu, ABSENT)
+    members: list[Member] = [shown.member, Numbers("cpu", off.cpu), Numbers("moved", off.moved)]
+    if np.any(off.waker >= 0):
+        members.append(_wakers(schemas.thread_names(trace), off.waker))
+    members.append(Numbers("runnable", off.runnable, MILLIS))
+    if np.any(off.waker_stack >= 0):
+        members.append(backtraces.of(off.waker_stack, off.woken_at))
+    rows = ObjectColumns(len(off.ts), {"type": schema["name"]}, members)
+    return MarkerColumns(off.ts, off.dur, "Off CPU", SCHEDULING_MARKERS, rows)
 
 
 class _ShownStates(NamedTuple):
@@ -481,12 +466,12 @@ class _ShownStates(NamedTuple):
     member: Texts
 
 
-def _shown_states(trace: Trace, off: Table) -> _ShownStates:
-    key = (off["state"].astype(np.int64) << 32) + off["reason"] + 1
+def _shown_states(trace: Trace, off: OffCpu) -> _ShownStates:
+    key = (off.state.astype(np.int64) << 32) + off.reason + 1
     keys, nth = distinct_with_places(key)
     first = np.empty(len(keys), np.int64)
     first[nth[::-1]] = np.arange(len(key))[::-1]  # of several, the last that is written stays
-    pairs = [(int(off["state"][row]), int(off["reason"][row])) for row in first.tolist()]
+    pairs = [(int(off.state[row]), int(off.reason[row])) for row in first.tolist()]
     texts = [why(state, trace.strings[reason]) for state, reason in pairs]
     order = np.argsort(first).tolist()
     return _ShownStates({pairs[one]: texts[one] for one in order}, Texts("state", nth, texts))

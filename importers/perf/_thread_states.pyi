@@ -1,4 +1,5 @@
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +12,32 @@ class Proof(IntEnum):
     WAITED = 1
     WAITS_HERE = 2
 
+Columns = tuple[
+    NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]
+]
+
 class StateRows:
-    ts: NDArray[np.int64]
-    state: NDArray[np.uint8]
-    cpu: NDArray[np.int32]
-    step: NDArray[np.int32]
-    wake: NDArray[np.int32]
+    @property
+    def columns(self) -> Columns: ...
+    def put_before(self, columns: Columns) -> None: ...
 
 def states(
     ts: NDArray[np.int64],
     what: NDArray[np.uint8],
     letter: NDArray[np.uint8],
     cpu: NDArray[np.int32],
+    left: NDArray[np.int32],
     letters: NDArray[np.uint8],
     seen: tuple[NDArray[np.int64], NDArray[np.int32]],
-    wakes: tuple[NDArray[np.int64], NDArray[np.uint8] | None],
+    wakes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8] | None],
     idle: NDArray[np.int64] | None,
     end: int,
     tells_returns: bool,
 ) -> StateRows: ...
+def scheduling_columns(
+    rows: Columns,
+    offset: int,
+    reasons: NDArray[np.int32],
+    stacks: NDArray[np.int32],
+    wakers: NDArray[np.int32],
+) -> dict[str, NDArray[Any]]: ...

@@ -28,58 +28,76 @@ cpdef enum Proof:
 cdef enum:
     NEVER_TS = 0x7FFFFFFFFFFFFFFF
 
+# How many rows can be put before a thread's first step.
+cdef enum:
+    ROOM = 2
+
 
 cdef class StateRows:
-    """Rows of a thread's states. ts int64; state uint8; cpu, step, wake int32: the step that a row is of, and of the
-    wakes the one by which it began, -1 for none."""
+    """Rows of a thread's states, by time. ts int64; state uint8; cpu int32; letter uint8: why it left its processor;
+    left, wake int32: rows of the samples where it left, and where it was woken, -1 for none."""
 
-    cdef readonly object ts, state, cpu, step, wake
+    cdef object _columns
     cdef int64_t[::1] _ts
-    cdef uint8_t[::1] _state
-    cdef int32_t[::1] _cpu, _step, _wake
-    cdef Py_ssize_t n
+    cdef uint8_t[::1] _state, _letter
+    cdef int32_t[::1] _cpu, _left, _wake
+    cdef Py_ssize_t _begin, _end
 
     def __cinit__(self, Py_ssize_t most):
-        self.ts, self.state = np.empty(most, np.int64), np.empty(most, np.uint8)
-        self.cpu, self.step, self.wake = (np.empty(most, np.int32) for _ in range(3))
-        self._ts, self._state, self._cpu, self._step, self._wake = self.ts, self.state, self.cpu, self.step, self.wake
+        kinds = np.int64, np.uint8, np.int32, np.uint8, np.int32, np.int32
+        self._columns = [np.empty(ROOM + most, kind) for kind in kinds]
+        self._ts, self._state, self._cpu, self._letter, self._left, self._wake = self._columns
+        self._begin = self._end = ROOM
+
+    @property
+    def columns(self):
+        """Returns (ts, state, cpu, letter, left, wake)."""
+        return tuple(column[self._begin:self._end] for column in self._columns)
+
+    def put_before(self, columns):
+        """Puts rows before the first: at most two."""
+        n = len(columns[0])
+        if n > self._begin:
+            raise ValueError("put_before: too many rows")
+        self._begin -= n
+        for column, values in zip(self._columns, columns, strict=True):
+            column[self._begin:self._begin + n] = values
 
     cdef inline void add(
-        self, int64_t ts, uint8_t state, int32_t cpu, Py_ssize_t step, int32_t wake
+        self, int64_t ts, uint8_t state, int32_t cpu, uint8_t letter, int32_t left, int32_t wake
     ) noexcept nogil:
-        self._ts[self.n], self._state[self.n], self._cpu[self.n] = ts, state, cpu
-        self._step[self.n], self._wake[self.n] = step, wake
-        self.n += 1
-
-    cdef shorten(self):
-        self.ts, self.state = self.ts[:self.n], self.state[:self.n]
-        self.cpu, self.step, self.wake = self.cpu[:self.n], self.step[:self.n], self.wake[:self.n]
+        cdef Py_ssize_t n = self._end
+        self._ts[n], self._state[n], self._cpu[n] = ts, state, cpu
+        self._letter[n], self._left[n], self._wake[n] = letter, left, wake
+        self._end = n + 1
 
 
 def states(
     const int64_t[::1] ts not None, const uint8_t[::1] what not None, const uint8_t[::1] letter not None,
-    const int32_t[::1] cpu not None, const uint8_t[::1] letters not None, seen, wakes, idle, int64_t end,
-    bint tells_returns
+    const int32_t[::1] cpu not None, const int32_t[::1] left not None, const uint8_t[::1] letters not None, seen, wakes,
+    idle, int64_t end, bint tells_returns
 ):
     """Returns the StateRows from a thread's first step on.
 
-    ts, what, letter, cpu: of its steps, by time; letters: Letter bits; seen: (ts int64, cpu int32) of the samples that
-    say that it ran, by time; wakes: (ts int64, proof uint8) of when it was woken, by time; proof: Proof bits, or None
-    where the recording has all processors; idle: int64, of each step since when the processor of the next one had been
+    ts, what, letter, cpu, left: of its steps, by time; left: the row of the sample where it left, -1 for none; letters:
+    Letter bits; seen: (ts int64, cpu int32) of the samples that say that it ran, by time; wakes: (ts int64, row int32,
+    proof uint8) of when it was woken, by time; row: of the sample; proof: Proof bits, or None where the recording has
+    all processors; idle: int64, of each step since when the processor of the next one had been
     idle then, or None where nothing tells; end: of the thread, not before its last step; tells_returns: whether the
     recording tells when threads go on.
     """
     cdef const int64_t[::1] seen_ts = seen[0]
     cdef const int32_t[::1] seen_cpu = seen[1]
     cdef const int64_t[::1] wake_ts = wakes[0]
-    cdef const uint8_t[::1] proof = wakes[1]
+    cdef const int32_t[::1] wake_row = wakes[1]
+    cdef const uint8_t[::1] proof = wakes[2]
     cdef const int64_t[::1] idle_since = idle
     cdef bint is_partial = proof is not None
     cdef bint has_idle = idle_since is not None
     cdef Py_ssize_t n = ts.shape[0]
     cdef Py_ssize_t n_seen = seen_ts.shape[0]
     cdef Py_ssize_t n_wakes = wake_ts.shape[0]
-    if {n} != {len(what), len(letter), len(cpu)} or len(seen_cpu) != n_seen:
+    if {n} != {len(what), len(letter), len(cpu), len(left)} or len(seen_cpu) != n_seen or len(wake_row) != n_wakes:
         raise ValueError("states: columns of several lengths")
     if (is_partial and len(proof) != n_wakes) or (has_idle and len(idle_since) != n):
         raise ValueError("states: columns of several lengths")
@@ -103,14 +121,14 @@ def states(
             while w < n_wakes and wake_ts[w] < now:
                 w += 1
             if what[i] != OUT:
-                rows.add(now, RUNNING, cpu[i], i, -1)
+                rows.add(now, RUNNING, cpu[i], letter[i], left[i], -1)
                 if what[i] == IN and next_what == IN:
                     # It went on, and is not told to have left before it went on again.
                     back_at = now
                     while s < n_seen and seen_ts[s] < next_ts:
                         back_at = max(now, seen_ts[s])
                         s += 1
-                    rows.add(back_at, UNKNOWN, cpu[i], i, -1)
+                    rows.add(back_at, UNKNOWN, cpu[i], letter[i], left[i], -1)
                 continue
             properties = letters[letter[i]]
             seen_at = seen_ts[s] if s < n_seen else NEVER_TS
@@ -140,10 +158,63 @@ def states(
                     state = UNKNOWN
                 if is_woken and not proof[w] & WAITS_HERE:
                     woken = UNKNOWN
-            rows.add(now, state, cpu[i], i, -1)
+            rows.add(now, state, cpu[i], letter[i], left[i], -1)
             if is_woken:
-                rows.add(woken_at, woken, cpu[i], i, w)
+                rows.add(woken_at, woken, cpu[i], letter[i], left[i], wake_row[w])
             if is_seen:
-                rows.add(seen_at, RUNNING, back_cpu, i, -1)
-    rows.shorten()
+                rows.add(seen_at, RUNNING, back_cpu, letter[i], left[i], -1)
     return rows
+
+
+def scheduling_columns(
+    rows, int64_t offset, const int32_t[::1] reasons not None, const int32_t[::1] stacks not None,
+    const int32_t[::1] wakers not None
+):
+    """Returns the columns of SCHEDULING, without those that hold nothing.
+
+    rows: as StateRows.columns; offset: of their times; reasons: the text of each letter; stacks, wakers: of each
+    sample, wakers: the thread that it is of.
+    """
+    cdef const int64_t[::1] ts = rows[0]
+    cdef const uint8_t[::1] state = rows[1]
+    cdef const uint8_t[::1] letter = rows[3]
+    cdef const int32_t[::1] left = rows[4]
+    cdef const int32_t[::1] wake = rows[5]
+    cdef Py_ssize_t n = ts.shape[0]
+    cdef Py_ssize_t n_samples = stacks.shape[0]
+    cdef bint has_left = False
+    cdef bint is_woken = False
+    cdef bint is_bad = False
+    cdef Py_ssize_t i
+    if {n} != {len(state), len(rows[2]), len(letter), len(left), len(wake)} or len(wakers) != n_samples:
+        raise ValueError("scheduling_columns: columns of several lengths")
+    ts_array, reason_array = np.empty(n, np.int64), np.empty(n, np.int32)
+    stack_array, waker_array, waker_stack_array = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int32)
+    cdef int64_t[::1] ts_out = ts_array
+    cdef int64_t[::1] waker_out = waker_array
+    cdef int32_t[::1] reason_out = reason_array
+    cdef int32_t[::1] stack_out = stack_array
+    cdef int32_t[::1] waker_stack_out = waker_stack_array
+    with nogil:
+        for i in range(n):
+            if left[i] >= n_samples or wake[i] >= n_samples or letter[i] >= reasons.shape[0]:
+                is_bad = True
+                break
+            ts_out[i] = ts[i] + offset
+            reason_out[i] = reasons[letter[i]] if letter[i] and state[i] != RUNNING else -1
+            stack_out[i] = waker_out[i] = waker_stack_out[i] = -1
+            if left[i] >= 0:
+                has_left = True
+                stack_out[i] = stacks[left[i]]
+            if wake[i] >= 0:
+                is_woken = True
+                waker_out[i] = wakers[wake[i]]
+                waker_stack_out[i] = stacks[wake[i]]
+    if is_bad:
+        raise ValueError("scheduling_columns: a sample or a letter that there is not")
+    found = {"ts": ts_array, "state": rows[1], "cpu": rows[2], "reason": reason_array}
+    if has_left:
+        found["stack"] = stack_array
+    if is_woken:
+        found |= {"waker": waker_array, "waker_stack": waker_stack_array}
+    return found

@@ -121,7 +121,8 @@ class Switching:
     whether the recording tells when threads go on; tells_of_all: whether it does so by the switches of all others. Not
     all kernels tell of those of the idle thread. is_partial: whether only some of the machine's processors were
     recorded; filter: that left some of the switches out, so that those which are recorded only tell when a wait began;
-    "" where nothing else is missing."""
+    "" where nothing else is missing. waker: int32, for each sample of a wake the thread that it is of, -1 where an
+    interrupt has woken."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -146,7 +147,7 @@ class Switching:
         self._samples = steps.row[(tid > 0) & (steps.source != OF_RECORD) & (steps.row >= 0)]
         self._idle = ByThread(*self._of_processors(switches if self.tells_of_all else ()))
         self._wakes = ByThread(*self._of_wakes(wakes, off))
-        self._waker = self._wakers([one for one in told if one.name != SWITCH])
+        self.waker = self._wakers([one for one in told if one.name != SWITCH])
         self.losses = Losses(recording)
         is_told = len(recording.switches) > 0 or self.tells_of_all or len(off) > 0
         self.tells_returns = is_told and not self.filter
@@ -327,12 +328,8 @@ class Switching:
 
     # ------------------------------------------------------------ threads that wake others
 
-    def wakers(self, rows: Array) -> Array:
-        """int64: the threads that these samples of wakes are of; -1 where an interrupt has woken."""
-        return self._waker[rows].astype(np.int64)
-
     def _wakers(self, told: Sequence[TracepointRows]) -> Array:
-        """int32, for each sample: whom `wakers` tells, where it is one of these.
+        """Returns `waker`.
 
         The last thread of a process wakes its parent when it has no number any more (kernel/exit.c: release_task); the
         tracepoint still has it."""

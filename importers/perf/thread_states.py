@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf._thread_states import Letter, states
+from traceferry.importers.perf._thread_states import Letter, scheduling_columns, states
 from traceferry.importers.perf.losses import Losses
 from traceferry.importers.perf.scheduling import IN, NEVER_TS, OF_COUNTER, OF_RECORD, OUT, Steps, Switching, Wakes
 from traceferry.model import (
@@ -78,21 +78,13 @@ class ThreadSwitches:
             return Table(SCHEDULING)
         rows = _with_losses(_rows_of_thread(self), self.switching.losses, self.end)
         rows = _waits(rows) if self.switching.filter else rows
-        letters = np.array([trace.strings.intern(text) if text else -1 for text in self.switching.letters], np.int32)
-        columns = {"ts": rows.ts + offset_ns, "state": rows.state, "cpu": rows.cpu}
-        has_left, is_woken = rows.left >= 0, rows.wake >= 0
-        columns["reason"] = np.where(rows.is_off, letters[rows.letter], -1)
-        if has_left.any():
-            columns["stack"] = np.where(has_left, self.stack[np.maximum(rows.left, 0)], -1)
+        reasons = np.array([trace.strings.intern(text) if text else -1 for text in self.switching.letters], np.int32)
+        columns = scheduling_columns(rows, offset_ns, reasons, self.stack, self.switching.waker)
         if self.guesses:
             stack = columns.get("stack", np.full(len(rows.ts), -1, np.int32))
             lacks = (stack < 0) & (rows.state != RUNNING) & (rows.state != UNKNOWN)
             stack[lacks] = guessed(trace, self._stack_before(rows.ts[lacks]))
             columns["stack"] = stack
-        if is_woken.any():
-            wakes = np.maximum(rows.wake, 0)
-            columns["waker"] = np.where(is_woken, self.switching.wakers(wakes), -1)
-            columns["waker_stack"] = np.where(is_woken, self.stack[wakes], -1)
         return Table(SCHEDULING, columns)
 
 
@@ -119,11 +111,6 @@ class _Rows(NamedTuple):
     left: Array
     wake: Array
 
-    @property
-    def is_off(self) -> Array:
-        found: Array = (self.state != RUNNING) & (self.letter > 0)
-        return found
-
     def take(self, rows: Array) -> _Rows:
         return _Rows(*(column[rows] for column in self))
 
@@ -137,14 +124,12 @@ def _rows_of_thread(thread: ThreadSwitches) -> _Rows:
     shows = thread.seen[~switching.tells_nothing[samples.event[thread.seen]]]
     seen = samples.ts[shows]
     rows = states(
-        steps.ts, steps.what, steps.letter, cpu, _properties(switching.letters), (seen, samples.cpu[shows]),
-        (wakes.ts, switching.proofs(wakes.row)), _idle_before(switching, steps, cpu),
+        steps.ts, steps.what, steps.letter, cpu, left, _properties(switching.letters), (seen, samples.cpu[shows]),
+        (wakes.ts, wakes.row, switching.proofs(wakes.row)), _idle_before(switching, steps, cpu),
         max(thread.end, int(steps.ts[-1])), switching.tells_returns,
     )  # fmt: skip
-    wake = np.where(rows.wake >= 0, np.append(wakes.row, -1)[rows.wake], -1)
-    found = _Rows(rows.ts, rows.state, rows.cpu, steps.letter[rows.step], left[rows.step], wake)
-    before = _before(thread, found, seen)
-    return _joined(before, found) if len(before.ts) else found
+    rows.put_before(_before(thread, _Rows(*rows.columns), seen))
+    return _Rows(*rows.columns)
 
 
 def _properties(letters: Sequence[str]) -> Array:
