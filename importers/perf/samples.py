@@ -99,7 +99,10 @@ def _chain_from(stream: Stream) -> int:
     if stream.big != (sys.byteorder == "big"):
         return -1
     first = -np.frombuffer(stream.data, np.uint8).ctypes.data % 8
-    return -1 if bool(((stream.sample_at - first) & 7).any()) else first
+    at = stream.sample_at
+    # Bits that all offsets have, and that any has.
+    edges = (int(reduce(at)) & 7 for reduce in (np.bitwise_and.reduce, np.bitwise_or.reduce)) if len(at) else ()
+    return first if all(edge == first for edge in edges) else -1
 
 
 def _decode(decoder: SampleDecoder, stream: Stream) -> None:

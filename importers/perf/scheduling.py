@@ -255,18 +255,19 @@ class Switching:
     def _letters(self, tracepoint: Format, state: Array) -> Array:
         """Returns the letter of each state. What has none of these bits could have run on."""
         flags = [flag for flag in tracepoint.flags if flag[0] > 0] or LETTERS
-        # Above the letters there is one more bit, of a thread that was preempted before it could wait.
-        known = state & sum(bit for bit, _ in flags)
-        values, place = distinct_with_places(known)
+        known, highest = sum(bit for bit, _ in flags), max(bit for bit, _ in flags)
+        values, place = distinct_with_places(state)
         numbers = np.empty(len(values), np.uint8)
         for nth, value in enumerate(values.tolist()):
             text = "|".join(letter for bit, letter in flags if value & bit) or "R"
+            if value > 2 * highest - 1 and not value & known:
+                # Above the letters there is one more bit, of a thread that was preempted before it could wait.
+                numbers[nth] = PREEMPT
+                continue
             if text not in self.letters and len(self.letters) < 255:
                 self.letters.append(text)
             numbers[nth] = self.letters.index(text) if text in self.letters else 0
-        above = state > 2 * max(bit for bit, _ in flags) - 1
         found: Array = numbers[place]
-        found[above & (known == 0)] = PREEMPT
         return found
 
     def _of_records(self) -> Iterator[tuple[Array, Steps]]:

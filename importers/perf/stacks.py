@@ -51,12 +51,11 @@ def stacks_of(
         return np.zeros(0, np.int32)
     program = (memory.programs.of_samples + np.int32(FIRST_PROGRAM)).astype(np.int32, copy=False)
     mode = np.ascontiguousarray(samples.cpumode)
-    occurs = np.bincount(mode, minlength=N_MODES) > 0
     ip = np.ascontiguousarray(samples.ip, np.uint64)
     for nth, name in NAMELESS_MODES.items():
-        if not occurs[nth]:
-            continue
         nameless = mode == nth
+        if not nameless.any():
+            continue
         if nth == GUEST_KERNEL_MODE:
             nameless = nameless & (ip >> np.uint64(63) == 0)
         if np.any(nameless):
@@ -105,8 +104,8 @@ def _n_unmapped(samples: Samples, frame_of: Array, stack: Array, unknown: Array)
     stack; unknown: the frames of such addresses."""
     if not len(unknown):
         return 0
-    is_unknown = (stack >= 0) & np.isin(frame_of[stack], distinct(unknown))
-    return int((is_unknown & (samples.cpumode == USER_MODE)).sum())
+    is_unknown = np.append(np.isin(frame_of, distinct(unknown)), False)
+    return int(np.count_nonzero(is_unknown[stack[samples.cpumode == USER_MODE]]))
 
 
 def _cut_frame(trace: TraceBuilder) -> int:
