@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from traceferry.native.nodes import NodeTable
 
 def whole_numbers(values: NDArray[float64], default: int, most: float) -> tuple[NDArray[int64], int]: ...
+def cpu_times(values: NDArray[float64], scale: float) -> NDArray[int64]: ...
 def count_outside(indices: NDArray[int64], size: int) -> int: ...
 def resolve(
     prefix: NDArray[int64],
@@ -17,10 +18,10 @@ def resolve(
     default: int,
 ) -> tuple[NDArray[int64], NDArray[int64], int, int]: ...
 def intern_stacks(
-    table: NodeTable, prefix: NDArray[int64], group: NDArray[int64], first: NDArray[int64], keys: NDArray[int32]
+    table: NodeTable, prefix: NDArray[int64], group: NDArray[int32], first: NDArray[int64], keys: NDArray[int32]
 ) -> NDArray[int32]: ...
 def intern_leaves(
-    table: NodeTable, above: NDArray[int32], group: NDArray[int64], first: NDArray[int64], keys: NDArray[int32]
+    table: NodeTable, above: NDArray[int32], group: NDArray[int32], first: NDArray[int64], keys: NDArray[int32]
 ) -> NDArray[int32]: ...
 def calls_between(
     parent: NDArray[int32], frame: NDArray[int32], stacks: NDArray[int32], ts: NDArray[int64]

@@ -1,6 +1,7 @@
 """Loops over columns of numbers, and over stacks of a profile: what a frame inherits from its caller, and the calls
 between exact samples."""
 
+from libc.math cimport rint
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 import numpy as np
@@ -24,6 +25,17 @@ def whole_numbers(const double[::1] values not None, int64_t default, double mos
             out[i] = default
             n_out += values[i] == values[i]
     return found, n_out
+
+
+def cpu_times(const double[::1] values not None, double scale):
+    """Returns the ns of values with so many each, int64; -1 of what is none, negative or out of range."""
+    cdef Py_ssize_t i
+    cdef double most = (<double>(1 << 61)) / scale
+    found = np.empty(values.shape[0], np.int64)
+    cdef int64_t[::1] out = found
+    for i in range(values.shape[0]):
+        out[i] = <int64_t>rint(values[i] * scale) if 0 <= values[i] < most else -1
+    return found
 
 
 def count_outside(const int64_t[::1] indices not None, int64_t size):
@@ -73,7 +85,7 @@ def resolve(
 
 
 def intern_stacks(
-    NodeTable table, const int64_t[::1] prefix, const int64_t[::1] group, const int64_t[::1] first,
+    NodeTable table, const int64_t[::1] prefix, const int32_t[::1] group, const int64_t[::1] first,
     const int32_t[::1] keys,
 ):
     """Returns the node of each stack, int32. prefix: rows of these stacks, smaller than the own one, -1 is none; group:
@@ -97,7 +109,7 @@ def intern_stacks(
 
 
 def intern_leaves(
-    NodeTable table, const int32_t[::1] above, const int64_t[::1] group, const int64_t[::1] first,
+    NodeTable table, const int32_t[::1] above, const int32_t[::1] group, const int64_t[::1] first,
     const int32_t[::1] keys,
 ):
     """Returns the nodes of such keys, int32, below other nodes."""

@@ -141,7 +141,9 @@ def table_of(trace: TraceBuilder, rows: Rows, stacks: Array, first_object: int) 
     keys = np.array([frames[names[row]] for row in np.flatnonzero(needs).tolist()], np.int32)
     table = StackTable(trace)
     first = np.concatenate(([0], np.cumsum(needs)))
-    found = intern_leaves(table, np.ascontiguousarray(stack, np.int32), np.arange(len(stack)), first, keys)
+    found = intern_leaves(
+        table, np.ascontiguousarray(stack, np.int32), np.arange(len(stack), dtype=np.int32), first, keys
+    )
     table.publish()
     columns = {
         "ts": rows.ts, "size": rows.size, "class_name": class_name, "stack": found,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from traceferry.importers.firefox.layout import DEFAULT_CATEGORIES, JAVASCRIPT, OTHER
-from traceferry.model import Array, TraceBuilder, distinct
+from traceferry.model import Array, TraceBuilder
+from traceferry.native.distinct import distinct_with_places
 from traceferry.symbolication.code_mapping import add_tier
 from traceferry.symbolication.jit_names import Tier
 
@@ -59,9 +60,9 @@ class Categories:
         """Returns (category, tier) in the trace of pairs of numbers, int32."""
         width = int(subcategory.max(initial=-1)) + 2
         both = category * width + subcategory + 1
-        known = distinct(both)
+        known, place = distinct_with_places(both)
         pairs = np.array([self._row(one // width, one % width - 1) for one in known.tolist()], np.int32).reshape(-1, 2)
-        found = pairs[np.searchsorted(known, both)]
+        found = pairs[place]
         return found[:, 0], found[:, 1]
 
     def _row(self, category: int, subcategory: int) -> tuple[int, int]:

@@ -71,6 +71,8 @@ class Columns:
 
     def ints(self, name: str, default: int = -1) -> Array:
         """int64; null is the default."""
+        if not isinstance(self._columns.get(name), (list, np.ndarray)):
+            return np.full(self.n, default)
         found = self._numbers(name)
         if found.dtype.kind == "i":
             return found
@@ -123,6 +125,13 @@ class Columns:
             return np.array(column, np.float64)
         except OverflowError:
             return np.array([_finite(value) for value in column], np.float64)
+
+
+def with_none(values: Array, none: int = -1) -> Array:
+    """Returns the values and, behind them, what the index -1, which is none, has."""
+    found = np.empty(len(values) + 1, values.dtype)
+    found[:-1], found[-1] = values, none
+    return found
 
 
 def text_of(value: Any) -> str:

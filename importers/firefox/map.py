@@ -213,10 +213,12 @@ class _Profile:
         names, known = self.facts.names, self.facts.known
         if not len(rows.ts):
             return
-        used = model.distinct(rows.stack[rows.stack >= 0])
-        weight = np.bincount(
-            rows.stack + 1, rows.weight if rows.unit == samples.SAMPLES_UNIT else None, len(stacks.sampled)
-        )
+        # Behind the stacks of the table is none, which is -1.
+        nth, size = rows.stack + 1, len(stacks.sampled)
+        weight = count = np.bincount(nth, minlength=size)
+        if rows.unit == samples.SAMPLES_UNIT:
+            weight = np.bincount(nth, rows.weight, size)
+        used = np.flatnonzero(count[1:])
         lib, weight = known.libs_of(self.facts.stacks.key[stacks.sampled[used]]), weight[used + 1].astype(np.int64)
         for row in model.distinct(lib[lib >= 0]).tolist():
             names.add_nameless(self.trace.strings[int(self.trace.libs["name"][row])], int(weight[lib == row].sum()))
@@ -405,8 +407,7 @@ class _Profile:
     def _whole(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
         """Returns all that the profile has of a thread, also where the viewer has cut it to a range and it reaches
         beyond that."""
-        members, path = self._again(survey), self.profile.threads[survey.number].path
-        data, stacks = model.ThreadData(), survey.stacks
+        data, stacks, path = model.ThreadData(), survey.stacks, self.profile.threads[survey.number].path
         for sampled in survey.sampled:
             part = self._whole(sampled, trace)
             data.samples = part.samples if len(part.samples) else data.samples

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceferry.importers.firefox._stacks import calls_between
+from traceferry.importers.firefox._stacks import calls_between, cpu_times
 from traceferry.importers.firefox.columns import BadRows, Columns
 from traceferry.importers.firefox.times import NS_OF_MS, Times
 from traceferry.model import CALLS, SAMPLES, Array, Table, TraceBuilder
@@ -116,9 +116,7 @@ def _cpu_ns(table: Columns, unit: Any) -> Array:
     scale = CPU_SCALE.get(unit) if isinstance(unit, str) else None
     if "threadCPUDelta" not in table or scale is None:
         return np.full(table.n, -1)
-    values = table.floats("threadCPUDelta")
-    is_good = (values >= 0) & (values < (1 << 61) / scale)
-    found = np.where(is_good, np.rint(np.where(is_good, values, 0) * scale), -1).astype(np.int64)
+    found = cpu_times(np.ascontiguousarray(table.floats("threadCPUDelta"), np.float64), scale)
     found[:1] = -1
     return found
 

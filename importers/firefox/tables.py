@@ -10,12 +10,13 @@ import numpy as np
 
 from traceferry.importers.firefox._stacks import intern_leaves, intern_stacks, resolve
 from traceferry.importers.firefox.categories import IMPLEMENTATIONS, Categories
-from traceferry.importers.firefox.columns import BadRows, Columns
+from traceferry.importers.firefox.columns import BadRows, Columns, with_none
 from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
 from traceferry.importers.firefox.names import Names
 from traceferry.model import Array, TraceBuilder
 from traceferry.model.tables import GrowingTable
 from traceferry.native.arrays import grown
+from traceferry.native.distinct import distinct_with_places
 from traceferry.native.rows import RowTable
 from traceferry.timeline.stacks import StackTable
 
@@ -215,9 +216,9 @@ class _Tables:
         called = intern_stacks(stack_table, prefix, group, *caller)
         sampled = called
         if leaf is not caller:
-            above = np.append(called, np.int32(-1))[prefix]
+            above = with_none(called)[prefix]
             sampled = intern_leaves(stack_table, above, group, *leaf)
-        return Stacks(np.append(sampled, np.int32(-1)), np.append(called, np.int32(-1)), self._libs)
+        return Stacks(with_none(sampled), with_none(called), self._libs)
 
     def _prefix(self, table: Columns) -> Array:
         if "prefixOffset" not in table:
@@ -231,7 +232,7 @@ class _Tables:
         """Returns (category, subcategory) of each frame, -1 is the caller's; in some profiles only stacks have one."""
         frames, known = self._frames, self._facts.categories
         if not known.are_listed:
-            is_js = np.append(self._funcs_are_js(), False)[frames.index("func", self._funcs.n)]
+            is_js = with_none(self._funcs_are_js(), False)[frames.index("func", self._funcs.n)]
             return np.where(is_js, known.javascript, known.default), np.full(frames.n, -1)
         category = frames.index("category", len(known), frames.flagged(FrameFlag.CATEGORY))
         subcategory = frames.ints("subcategory")
@@ -251,7 +252,7 @@ class _Tables:
         lib = frames.index("lib", n_libs, has_address) if "lib" in frames else self._libs_of_resources()
         address = frames.ints("address") if has_address is None else np.where(has_address, frames.ints("address"), -1)
         if "address" not in frames and "address" in funcs:
-            address = np.append(funcs.ints("address"), -1)[frames.index("func", funcs.n)]
+            address = with_none(funcs.ints("address"))[frames.index("func", funcs.n)]
         symbol = frames.index("nativeSymbol", self._symbols.n, frames.flagged(FrameFlag.SYMBOL))
         is_placed = (lib >= 0) & (address >= 0)
         return np.where(is_placed, lib, -1), np.where(is_placed, address, -1), symbol
@@ -260,8 +261,8 @@ class _Tables:
         # In old profiles its columns are as long as they have to be.
         resources = Columns(self._members.get("resourceTable"), "", BadRows())
         of_func = self._funcs.index("resource", resources.n, self._funcs.flagged(FuncFlag.RESOURCE))
-        lib = np.append(resources.index("lib", len(self._libs)), -1)
-        return np.append(lib[of_func], -1)[self._frames.index("func", self._funcs.n)]
+        lib = with_none(resources.index("lib", len(self._libs)))
+        return with_none(lib[of_func])[self._frames.index("func", self._funcs.n)]
 
     def _chains(
         self, own: Array, category: Array, subcategory: Array, depth: Array, place: tuple[Array, Array, Array]
@@ -270,15 +271,15 @@ class _Tables:
         sample shows)."""
         if not len(own):
             nothing = np.zeros(1, np.int64), np.zeros(0, np.int32)
-            return np.zeros(0, np.int64), nothing, nothing
+            return np.zeros(0, np.int32), nothing, nothing
         width = int(subcategory.max(initial=-1)) + 2
         keys = ((own + 1) * (len(self._facts.categories) + 1) + category) * width + subcategory + 1
         keys = keys * (int(depth.max(initial=0)) + 1) + depth
         first, group = _groups(keys)
         frame = own[first]
-        lib, address, symbol = (np.append(column, -1)[frame] for column in place)
+        lib, address, symbol = (with_none(column)[frame] for column in place)
         category_row, tier = self._facts.categories.rows(category[first], subcategory[first])
-        source, line, column = (np.append(values, none)[frame] for values, none in self._lines())
+        source, line, column = (with_none(values, none)[frame] for values, none in self._lines())
         columns: dict[str, Array] = {
             "func": self._func_rows(place)[frame],
             "category": category_row,
@@ -288,8 +289,8 @@ class _Tables:
             "lib": self._lib_rows[lib],
             "inline_depth": depth[first],
         }  # fmt: skip
-        is_nameless = np.append(self._is_address, False)[self._frames.index("func", self._funcs.n)]
-        is_nameless = np.append(is_nameless, False)[frame] & (lib >= 0) & (depth[first] == 0)
+        is_nameless = with_none(self._is_address, False)[self._frames.index("func", self._funcs.n)]
+        is_nameless = with_none(is_nameless, False)[frame] & (lib >= 0) & (depth[first] == 0)
         if not self._facts.is_gecko and self._facts.version >= NUDGED_VERSION:
             leaf = self._named(columns | {"address": address}, lib, is_nameless)
             return group, leaf, leaf
@@ -347,7 +348,7 @@ class _Tables:
         if has.any():
             at = location[has]
             of_location, *place = self._location_columns()
-            own = np.append(self._func_sources(), -1)[frames.index("func", self._funcs.n)[has]]
+            own = with_none(self._func_sources())[frames.index("func", self._funcs.n)[has]]
             source[has] = np.where(of_location[at] == own, -1, of_location[at])
             line[has], column[has] = (values[at] for values in place)
         return [(source, -1), (line, 0), (column, 0)]
@@ -401,7 +402,7 @@ class _Tables:
         unknown = -1
         if self._needs_unknown:
             unknown = trace.funcs.intern(name=intern(UNKNOWN), kind=intern("function"))
-        return np.append(np.append(rows, np.int32(unknown))[used], np.int32(unknown))
+        return with_none(with_none(rows, unknown)[used], unknown)
 
     def _old_scripts(self, names: list[str], is_js: Array, source: Array, line: Array, column: Array) -> list[str]:
         """Returns the names without the places that follow them."""
@@ -420,9 +421,9 @@ class _Tables:
         first = np.full(self._funcs.n, -1)
         first[func[placed]] = placed
         own = self._funcs.ints("address") if "address" in self._funcs else np.full(self._funcs.n, -1)
-        of_symbol = np.append(self._symbols.ints("address", 0), -1)[np.append(symbol, -1)[first]]
-        begin = np.where(own >= 0, own, np.where(of_symbol >= 0, of_symbol, np.append(address, -1)[first]))
-        libs = np.where(first >= 0, self._lib_rows[np.append(lib, -1)[first]], -1)
+        of_symbol = with_none(self._symbols.ints("address", 0))[with_none(symbol)[first]]
+        begin = np.where(own >= 0, own, np.where(of_symbol >= 0, of_symbol, with_none(address)[first]))
+        libs = np.where(first >= 0, self._lib_rows[with_none(lib)[first]], -1)
         return self._facts.func_names.rows(names, libs, begin)
 
     # ------------------------------------------------------------ sources, libraries, symbols
@@ -457,13 +458,11 @@ class _Tables:
 
 
 def _groups(keys: Array) -> tuple[Array, Array]:
-    """Returns (the first row of each key, in their order; the number of each row's key), int64."""
-    order = np.argsort(keys, kind="stable")
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = keys[order[1:]] != keys[order[:-1]]
-    group = np.empty(len(keys), np.int64)
-    group[order] = np.cumsum(is_first) - 1
-    return order[is_first], group
+    """Returns (int64: the first row of each key, in their order; int32: the number of each row's key)."""
+    values, group = distinct_with_places(keys)
+    first = np.empty(len(values), np.int64)
+    first[group[::-1]] = np.arange(len(keys))[::-1]  # of several, the last that is written stays
+    return first, group
 
 
 def add_frames(trace: TraceBuilder, frames: list[tuple[str, str, int]], start: int, like: dict[str, int]) -> list[int]:
