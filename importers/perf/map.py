@@ -354,6 +354,9 @@ def _lives(
         key = program.number, tid
         lives = program.lives_of(tid)
         mine, switched = rows.get(key, NO_ROWS), switch_rows.get(key, NO_ROWS)
+        if len(lives) == 1:
+            yield lives[0], mine, switched
+            continue
         parts = zip(
             rows_of_lives(lives, recording.samples.ts[mine]), rows_of_lives(lives, recording.switches.ts[switched]),
             strict=True,
@@ -366,9 +369,11 @@ def _with_names(
 ) -> ThreadLoader:
     """Tells the names of a thread that was sampled under another one than its last as its states."""
     names = [life.names[0], *(now for before, now in pairwise(life.names) if before[1] != now[1])] if life.names else []
+    if all(name == life.name for _, name in names):
+        return loader
     ts = loader.recording.samples.ts[loader.rows]
     of_sample = np.searchsorted([since for since, _ in names[1:]], ts, "right")
-    if all(names[nth][1] == life.name for nth in distinct(of_sample).tolist() if names):
+    if all(names[nth][1] == life.name for nth in distinct(of_sample).tolist()):
         return loader
     shown = ", ".join(name for _, name in names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)
     detail = f"thread {life.tid}: {shown}"
@@ -508,16 +513,20 @@ class ThreadLoader:
     def reach(self, start: int, end: int, switched: Array) -> tuple[int, int]:
         """Returns the time from start to end, widened to the thread's own records. switched: when it left its
         processors and got them."""
-        for ts in (self.recording.samples.ts[self.rows], self.recording.switches.ts[self.switch_rows], switched):
-            if len(ts):
-                start, end = min(start, int(ts.min()) + self.offset_ns), max(end, int(ts.max()) + self.offset_ns)
-        return start, end
+        edges = [int(switched[nth]) for nth in (0, -1) if len(switched)]
+        for of, rows in ((self.recording.samples, self.rows), (self.recording.switches, self.switch_rows)):
+            edges += [int(of.ts[rows[nth]]) for nth in (0, -1) if len(rows)]
+        return min([start, *(ts + self.offset_ns for ts in edges)]), max([end, *(ts + self.offset_ns for ts in edges)])
 
     def __call__(self, trace: TraceBuilder) -> ThreadData:
         scheduling = self.switches.table(trace, self.offset_ns) if self.switches is not None else Table(SCHEDULING)
         is_exact = self.switches is not None and self.switches.switching.tells_returns
         ran = scheduling if is_exact else scheduling.take(slice(0))
-        samples = {counted.row: self._samples(counted, ran) for counted in self.events}
+        event = self.recording.samples.event[self.rows]
+        samples = {
+            counted.row: self._samples(counted, self.rows[np.flatnonzero(event == counted.event_index)], ran)
+            for counted in self.events
+        }
         if self.switches is not None and self.off_cpu_row >= 0:
             samples[self.off_cpu_row] = off_cpu.off_cpu_samples(trace, scheduling, self.switches.end + self.offset_ns)
         main = next((counted.event_index for counted in self.events if counted.row == 0), -1)
@@ -530,9 +539,9 @@ class ThreadLoader:
             markers=event_markers(self.recording, main, self.rows, self.stack, self.offset_ns, self.pairs, self.end_ts),
         )
 
-    def _samples(self, counted: Counted, scheduling: Table) -> Table:
+    def _samples(self, counted: Counted, mine: Array, scheduling: Table) -> Table:
+        """Returns the samples of these rows, which an event counts."""
         samples = self.recording.samples
-        mine = self.rows[np.flatnonzero(samples.event[self.rows] == counted.event_index)]
         ts = samples.ts[mine] + self.offset_ns
         return Table(
             SAMPLES,
