@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.perf import regions
+from traceferry.importers.perf._chains import Remembered
 from traceferry.importers.perf._stacks import Paths, StackComposer, collect
 from traceferry.importers.perf.regions import (
     ANNOUNCED_LATE_NS,
@@ -443,6 +444,21 @@ def test_compose(samples: list[Sample], max_frames: int, cut_frame: int) -> None
             row = int(prefix[row])
         assert found == wanted
     assert (composer.n_cut, composer.n_unknown, composer.n_late) == (n_cut, n_unknown, n_late)
+
+
+def test_more_callchains_than_are_remembered() -> None:
+    """Each occurs twice: the first ones are looked up as a whole, the last ones address by address."""
+    n = Remembered.MOST_CHAINS + 1000
+    samples = [Sample([USER, 4 * nth + 4, 1], 2, 0, 2, 7, ts) for ts in (0, 1) for nth in range(n)]
+    paths = collect(*columns_of(samples))
+    assert (len(paths.n_own), int(paths.row.max())) == (n + 1000, Remembered.MOST_CHAINS - 1)
+    one = np.arange(n + 2)
+    composer = StackComposer(one, one[:-1], one, one[:-1].astype(np.int32), *np.zeros((2, n + 1), np.uint8), 9)
+    stacks, keys = NodeTable(), keys_in(paths)
+    stack = composer.compose(paths, stacks)
+    assert stack[:n].tolist() == stack[n:].tolist()
+    assert [keys[key] for key in stacks.key[stack[:n]].tolist()] == [(2, 4 * nth + 4) for nth in range(n)]
+    assert set(paths.last_ts.tolist()) == {1}
 
 
 # ---------------------------------------------------------------- damage

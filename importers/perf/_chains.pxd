@@ -7,7 +7,7 @@ from traceferry.native.hashing cimport GOLDEN
 
 # How many callchains are remembered, and keys of them: as many as a processor has cache for. Another is read where it
 # stands, far from those before.
-cdef enum:
+cpdef enum Remembered:
     MOST_CHAINS = 1 << 14
     MOST_KEYS = 1 << 20
 

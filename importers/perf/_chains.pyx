@@ -5,8 +5,6 @@ from libc.stdint cimport int32_t, uint8_t, uint64_t
 
 import numpy as np
 
-from traceferry.native.hashing cimport GOLDEN
-
 from traceferry.native.arrays import longer
 
 
