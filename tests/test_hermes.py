@@ -81,6 +81,14 @@ def test_samples_by_thread_and_time(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_how_long_samples_stand_is_of_each_thread(tmp_path: Path) -> None:
+    """The mean: where gaps are uneven, the median says less than passed."""
+    first = (sample(ts, 2) for ts in (0, 10_000, 180_000))
+    second = (sample(ts, 2, tid=10) for ts in (5_000, 95_000))
+    (event,) = loaded(tmp_path, profile(*first, *second)).events
+    assert (event.name, event.unit, event.interval_ns) == ("samples", "samples", 90_000_000)
+
+
 def test_a_profile_of_react_native() -> None:
     path = shared("captures/viewers/chrome-json/speedscope--trace-event-simple-with-samples.json")
     (found,) = stacks_of(load_checked([str(path)])).items()

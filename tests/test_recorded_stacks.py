@@ -17,8 +17,8 @@ FIXTURES = Path(__file__).parent.parent / "fixtures" / "stacks"
 
 
 class Said(NamedTuple):
-    """events: what each adds up to; functions: what some have themselves, of the first event; damage: kinds of the
-    report but that times were made."""
+    """events: what each adds up to; functions: what some have themselves of the samples of the first event; damage:
+    kinds of the report but that times were made."""
 
     events: dict[str, int]
     functions: dict[str, int]
@@ -39,24 +39,26 @@ SAID = {
     "py-spy.folded": Said({"samples": 39}, {}),
     "py-spy.speedscope.json": Said({"samples": 25}, {}),
     "excimer.folded": Said({"samples": 79}, {}),
-    "node.cpuprofile": Said({"samples": 94}, {}),
+    # What passed between the first and the last sample, and once more the mean of it.
+    "node.cpuprofile": Said({"wall-clock": 538_871_677}, {"fib": 86, "(garbage collector)": 6}),
     "node.heapprofile": Said({"bytes": 65_728}, {}),
-    "bun.cpuprofile": Said({"samples": 192}, {}),
-    "deno.cpuprofile": Said({"samples": 395}, {}),
+    "bun.cpuprofile": Said({"wall-clock": 507_490_178}, {"fib": 186, "fill": 5}),
+    "deno.cpuprofile": Said({"wall-clock": 519_556_332}, {"fib": 372, "fill": 8}),
 }  # fmt: skip
 
 
 def sums(trace: Trace) -> tuple[dict[str, int], Counter[str]]:
-    """Returns (the weights of each event, what functions have of the first one)."""
+    """Returns (the weights of each event, the samples that functions have of the first one)."""
     whole, own = Counter[str](), Counter[str]()
     for _, thread in trace.threads:
         data = thread.load(trace)
         for row, table in {0: data.samples, **data.other_samples}.items():
             whole[trace.events[row].name] += int(table["weight"].sum())
             if row == 0:
-                for stack, weight in zip(table["stack"].tolist(), table["weight"].tolist(), strict=True):
+                n_samples = trace.events[row].n_samples(table).tolist()
+                for stack, n in zip(table["stack"].tolist(), n_samples, strict=True):
                     if stack >= 0:
-                        own[trace.func_name(int(trace.frames["func"][trace.stacks["frame"][stack]]))] += weight
+                        own[trace.func_name(int(trace.frames["func"][trace.stacks["frame"][stack]]))] += n
     return dict(whole), own
 
 

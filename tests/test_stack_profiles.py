@@ -71,6 +71,12 @@ def only(trace: Trace, row: int = 0) -> dict[str, int]:
     return found
 
 
+def counts(trace: Trace) -> dict[str, int]:
+    """Returns how many samples each stack of the only thread has."""
+    ((_, thread),) = trace.threads
+    return dict(Counter(path_of(trace, stack) for stack in thread.load(trace).samples["stack"].tolist()))
+
+
 def kinds(trace: Trace) -> set[str]:
     return {issue.kind for issue in trace.report}
 
@@ -309,7 +315,7 @@ def test_the_first_files_have_one_profile(tmp_path: Path) -> None:
 
 def test_samples_have_the_lines_of_ticks(tmp_path: Path) -> None:
     trace = loaded(tmp_path, stacks.cpuprofile())
-    assert only(trace) == {"outer:9": 1, "outer:9;inner:13": 2, "outer:9;inner:15": 1, "(program):17": 1}
+    assert counts(trace) == {"outer:9": 1, "outer:9;inner:13": 2, "outer:9;inner:15": 1, "(program):17": 1}
     samples = trace.threads[0][1].load(trace).samples
     assert samples["ts"].tolist() == [2_000_000, 3_000_000, 4_000_000, 5_000_000, 6_000_000]
     assert (trace.clock.kind if trace.clock else "", trace.events[0].interval_ns) == ("monotonic", 10**6)
@@ -325,8 +331,48 @@ def test_parents_instead_of_children(tmp_path: Path) -> None:
     assert "outer:9;inner:13" in only(loaded(tmp_path, content))
 
 
+DELTAS = {
+    # Microseconds before each of the five samples, and the ns for which each stands.
+    "uneven": ([500, 1000, 9000, 400, 600], [1_000_000, 9_000_000, 400_000, 600_000, 2_750_000]),
+    "of one microsecond": ([0, 1000, 0, 1000, 1000], [1_000_000, 1, 1_000_000, 1_000_000, 750_000]),
+    "out of order": ([5000, 1000, -500, 1000, 2000], [500_000, 500_000, 500_000, 2_000_000, 875_000]),
+}
+
+
+@pytest.mark.parametrize(("us", "wanted"), DELTAS.values(), ids=DELTAS)
+def test_a_sample_stands_until_the_next(us: list[int], wanted: list[int], tmp_path: Path) -> None:
+    """And the last one as long as the others on average: of the first, nobody knows how long it had gone on."""
+    trace = loaded(tmp_path, stacks.cpuprofile() | {"timeDeltas": us}, "x.cpuprofile")
+    ((_, thread),) = trace.threads
+    assert thread.load(trace).samples["weight"].tolist() == wanted
+    (event,) = trace.events
+    assert (event.name, event.unit, event.interval_ns) == ("wall-clock", "ns", sum(wanted) // 5)
+
+
+def test_how_long_samples_stand_is_in_both_viewers_files(tmp_path: Path) -> None:
+    us, wanted = DELTAS["uneven"]
+    trace = loaded(tmp_path, stacks.cpuprofile() | {"timeDeltas": us}, "x.cpuprofile")
+    again = load_checked([str(saved(trace, tmp_path / "x.json"))])
+    assert (again.events, only(again)) == (trace.events, only(trace))
+    samples = perfetto.read(saved(trace, tmp_path / "x.pftrace")).samples
+    assert [one.counters["wall-clock, ns"][1] for one in samples] == wanted
+
+
+def test_samples_that_a_viewer_left_out_leave_the_others_their_mean(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, stacks.cpuprofile() | {"timeDeltas": DELTAS["uneven"][0]}, "x.cpuprofile")
+    held = json.loads(saved(trace, tmp_path / "x.json").read_text())
+    held["threads"][0]["samples"] |= {"stack": [0, 1], "time": [0, 1], "length": 2}
+    (event,) = loaded(tmp_path, held).events
+    assert (event.unit, event.interval_ns) == ("samples", 2_750_000)
+
+
+def test_a_single_sample_stands_until_the_end(tmp_path: Path) -> None:
+    trace = loaded(tmp_path, stacks.cpuprofile() | {"samples": [2], "timeDeltas": [1000]})
+    assert only(trace) == {"outer:9": 5_000_000}
+
+
 def test_nested_nodes_of_old_files(tmp_path: Path) -> None:
-    assert only(loaded(tmp_path, stacks.old_cpuprofile())) == {"(anonymous):2": 1, "(anonymous):2;inner:5": 1}
+    assert counts(loaded(tmp_path, stacks.old_cpuprofile())) == {"(anonymous):2": 1, "(anonymous):2;inner:5": 1}
 
 
 def test_sampled_heaps(tmp_path: Path) -> None:
@@ -372,7 +418,7 @@ def test_nodes_that_are_all_in_a_circle(tmp_path: Path) -> None:
     frame = {"functionName": "f", "url": "", "lineNumber": 0, "columnNumber": 0}
     nodes = [{"id": 1, "callFrame": frame, "children": [1]}]
     trace = loaded(tmp_path, {"nodes": nodes, "samples": [1], "timeDeltas": [5], "startTime": 0, "endTime": 9})
-    assert (only(trace), "bad_rows" in kinds(trace)) == ({"": 1}, True)
+    assert (counts(trace), "bad_rows" in kinds(trace)) == ({"": 1}, True)
 
 
 def test_node_records_what_is_read(tmp_path: Path) -> None:
@@ -392,7 +438,7 @@ def test_node_records_what_is_read(tmp_path: Path) -> None:
     subprocess.run(words, check=True, timeout=60)
     trace = load_checked([str(tmp_path / "x.cpuprofile")])
     held = json.loads((tmp_path / "x.cpuprofile").read_text())
-    assert sum(only(trace).values()) == len(held["samples"])
+    assert sum(counts(trace).values()) == len(held["samples"])
     assert any(path.endswith("busy:1") for path in only(trace))
 
 
@@ -463,7 +509,7 @@ def sampled_by_speedscope(unit: str) -> dict[str, Any]:
 
 FEW: dict[str, tuple[bytes | dict[str, Any], str]] = {
     "x.pb": (stacks.pprof(), "only 3 samples: shares may be off by 58 percentage points"),
-    "x.cpuprofile": (stacks.cpuprofile(), "only 5 samples: shares may be off by 45 percentage points"),
+    "x.cpuprofile": (stacks.cpuprofile(), "only 5 samples of wall-clock: shares may be off by 45 percentage points"),
     "time.json": (sampled_by_speedscope("milliseconds"), "only 25 samples: shares may be off by 20 percentage points"),
     # What it counts is not known, and may be all that there was.
     "counts.json": (sampled_by_speedscope("none"), "good recording: 250 samples, 1 thread, 241ms"),

@@ -183,10 +183,14 @@ def _shown_events(trace: Trace) -> list[Event]:
 
 
 def _weight_mark(trace: Trace, data: ThreadData) -> dict[str, Any]:
-    """Returns what each sample of the first event weighs, where that is one number: the viewer counts these samples."""
+    """Returns what the samples of the first event weigh, which the viewer counts: one number where all weigh the same,
+    each one's where they are times."""
     weight = data.samples["weight"]
-    counts = trace.sampling is None or trace.sampling.unit == "samples" or not len(weight)
-    return {} if counts or np.any(weight != weight[0]) else {"weight": int(weight[0])}
+    if trace.sampling is None or trace.sampling.unit == "samples" or not len(weight):
+        return {}
+    if np.all(weight == weight[0]):
+        return {"weight": int(weight[0])}
+    return {"weights": weight.tolist()} if trace.sampling.unit == "ns" else {}
 
 
 def _running_mark(trace: Trace, data: ThreadData) -> dict[str, Any]:

@@ -18,11 +18,12 @@ from traceferry.files.json_text import JsonText, Range
 from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
 from traceferry.importers.cpuprofile.nodes import HIT_COUNT, MOST, SELF_SIZE, Nodes, whole
-from traceferry.model import Array, Clock, Event, Input, ThreadData, TraceBuilder
+from traceferry.model import Array, Clock, Event, Input, ThreadData, TraceBuilder, sums
 from traceferry.timeline.stack_profiles import StackProfile, as_samples, samples_of, spread
 from traceferry.timeline.stacks import StackTable
 
 NS_OF_US = 1000
+WALL_CLOCK = "wall-clock"
 NOTHING_LIVE = (
     "a sampled heap has objects that were live at its end, and none was sampled: "
     "node --heap-prof-interval 16384 samples smaller ones, too"
@@ -100,13 +101,25 @@ def _samples(
         order = np.argsort(us, kind="stable")
         samples, us = samples[order], us[order]
     ts = np.clip(us, -MOST, MOST) * NS_OF_US + profile.offset_ns
-    interval = int(np.median(np.diff(ts))) if n > 1 else 0
     last = _us(said.get("endTime")) * NS_OF_US if not len(stamps) else 0
     end = max(last + profile.offset_ns, int(ts[-1]) + 1 if n else 0)
-    event = profile.add_event(Event("samples", "samples", interval))
+    lasts = _durations(ts, end)
+    event = profile.add_event(Event(WALL_CLOCK, "ns", sums.total(lasts) // max(n, 1), "clock"))
     nodes.add_stacks(profile)
     stack = nodes.of_samples(samples)
-    return samples_of(profile.trace.events, ts, stack, {event: np.ones(n, np.int64)}), end
+    return samples_of(profile.trace.events, ts, stack, {event: lasts}), end
+
+
+def _durations(ts: Array, end: int) -> Array:
+    """Returns, int64 ns, for how long each sample stands: until the next one, as in Chrome's DevTools; the last one for
+    as long as the others on average, a single one until the end. Where the machine is busy, gaps are up to a hundred
+    times V8's interval. ts: rising."""
+    if len(ts) < 2:
+        return end - ts
+    gaps = np.diff(ts)
+    # Two samples of the same µs are two.
+    lasts: Array = np.maximum(np.append(gaps, int(gaps.mean())), 1)
+    return lasts
 
 
 def _nested(head: Any, source: Source) -> Nodes:

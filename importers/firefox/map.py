@@ -62,8 +62,9 @@ class _Survey(NamedTuple):
     """The facts of a thread that are kept without its tables. number: in the profile; part: of the process; stacks: the
     trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
     first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; digest: of
-    their times and stacks; gaps: between them, where they weigh times; are_calls: they last until the next one;
-    sampled: the one with its samples, where it has calls, too."""
+    their times and stacks; gaps: between them, where they weigh times; is_weighed: a profile of ours tells what they
+    weigh, which the viewer counts; are_calls: they last until the next one; sampled: the one with its samples, where it
+    has calls, too."""
 
     number: int
     part: Part
@@ -76,6 +77,7 @@ class _Survey(NamedTuple):
     unit: str
     digest: int
     gaps: samples.Gaps | None
+    is_weighed: bool
     event: int = -1
     are_calls: bool = False
     sampled: tuple[_Survey, ...] = ()
@@ -159,7 +161,7 @@ class _Profile:
         """Makes the first event of a profile of ours count samples where the weights of some are not known."""
         row = self.event_rows[0] if self.event_rows else -1
         mine = [survey for survey in surveys if row >= 0 and survey.event == row and survey.first_sample is not None]
-        if any(ours.whole(survey.head[WRITER].get("weight"), -1) < 0 for survey in mine):
+        if not all(survey.is_weighed for survey in mine):
             self.trace.events[row] = self.trace.events[row]._replace(unit=samples.SAMPLES_UNIT)
 
     def _times(self, part: Part) -> Times:
@@ -204,6 +206,7 @@ class _Profile:
             int(rows.ts[0]) if len(rows.ts) else None, self.n_objects,
             len(rows.ts) + len(found.ts) + (len(allocated.ts) if allocated is not None else 0),
             rows.unit, hash((rows.ts.tobytes(), rows.stack.tobytes())) if self.is_ours else 0, rows.gaps,
+            ours.weights_of(mark, len(rows.ts)) is not None,
         )  # fmt: skip
         self.n_objects += len(allocated.ts) if allocated is not None else 0
         return survey
@@ -264,9 +267,8 @@ class _Profile:
             return rows._replace(unit=samples.SAMPLES_UNIT)
         if 0 < ours.whole(mark.get("event"), 0) < len(self.event_rows):
             return rows._replace(unit=ours.OF_EVENT)
-        if (weight := ours.whole(mark.get("weight"), -1)) >= 0 and rows.unit == samples.SAMPLES_UNIT:
-            return rows._replace(weight=np.full(len(rows.ts), weight))
-        return rows
+        weight = ours.weights_of(mark, len(rows.ts)) if rows.unit == samples.SAMPLES_UNIT else None
+        return rows if weight is None else rows._replace(weight=weight)
 
     def _marker_rows(
         self, members: Members, path: str, texts: list[str], stacks: Stacks, part: Part

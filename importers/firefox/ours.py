@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from traceferry.importers.firefox.attributes import WRITER
-from traceferry.importers.firefox.columns import BadRows
+from traceferry.importers.firefox.columns import BadRows, Columns
 from traceferry.importers.firefox.markers import Rows
 from traceferry.importers.firefox.times import NS_OF_MS, Times
 from traceferry.model import (
@@ -56,6 +56,15 @@ def mark_of(members: Any) -> Members:
 def whole(value: Any, default: int) -> int:
     is_whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_INTEGER
     return int(value) if is_whole else default
+
+
+def weights_of(mark: Members, n: int) -> Array | None:
+    """Returns, int64, what each of the n samples of a thread weighs, where the viewer counts them; None: it is not
+    told, or not of as many, as where the viewer has left some out."""
+    if (weight := whole(mark.get("weight"), -1)) >= 0:
+        return np.full(n, weight)
+    weights = Columns({"weights": mark.get("weights")}, "weights", BadRows()).ints("weights")
+    return weights if len(weights) == n and bool((weights >= 0).all()) else None
 
 
 def events_of(meta: Members) -> list[Event]:

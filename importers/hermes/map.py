@@ -8,6 +8,7 @@ its name: `f(http://localhost:8081/index.bundle:1:100)`. Its events are the name
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,11 +53,11 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     names, n_others = _names(events)
     profile = StackProfile(trace, Input(source.name, "hermes", "", "Hermes"), Clock("monotonic"))
     samples, n_bad = _samples(listed, _stacks(profile, frames), profile.offset_ns)
-    gaps = np.diff(np.sort(samples.ts))
-    row = profile.add_event(Event("samples", "samples", int(np.median(gaps)) if len(gaps) else 0))
     order = np.lexsort((samples.ts, samples.thread, samples.process))
     samples = _Samples(*(column[order] for column in samples))
-    for rows in rows_by_key(_numbered(samples)).values():
+    by_thread = list(rows_by_key(_numbered(samples)).values())
+    row = profile.add_event(Event("samples", "samples", _interval(samples, by_thread)))
+    for rows in by_thread:
         pid, tid = int(samples.process[rows[0]]), int(samples.thread[rows[0]])
         ts = samples.ts[rows]
         process = profile.process(pid, names.get((pid, None), f"process {pid}"), pid, int(ts[0]), int(ts[-1]) + 1)
@@ -68,6 +69,15 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     profile.note_empty()
     trace.report.note("bad_rows", n_bad, where=f"{source.path} samples", detail="samples")
     trace.report.note("events_left_out", n_others, where=f"{source.path} traceEvents", detail=f"{n_others} events")
+
+
+def _interval(samples: _Samples, by_thread: Sequence[Array]) -> int:
+    """Returns the ns from one sample of a thread to its next, on average, 0 if no thread has two. by_thread: the rows
+    of each thread, rising by time."""
+    passed = sum(int(samples.ts[rows[-1]] - samples.ts[rows[0]]) for rows in by_thread)
+    # The last sample of a thread says nothing of how long it stood.
+    n = sum(int(samples.weight[rows[:-1]].sum()) for rows in by_thread)
+    return passed // n if n else 0
 
 
 def _numbered(samples: _Samples) -> Array:
