@@ -40,23 +40,23 @@ WORDS = {
 
 def verdict_of(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
     """Returns "failed" if a gate did; "identical" where all amounts are the same, run by run; "slower" or "faster" as
-    the whole became or, where that is not known, as all that is significant of times did and the whole may have;
-    "changed" where these disagree, or only other amounts changed; "unknown" where a side has one run, or functions
-    differ in all runs that may do so because the machine does; else "same"."""
+    the whole became or, where that is not known, as all that functions themselves have significantly more or less of
+    and the whole may have; "changed" where these disagree, or only other amounts changed, as how long recordings
+    lasted; "unknown" where a side has one run, or functions differ in all runs that may do so because the machine does;
+    else "same"."""
     if any(outcome.status == "failed" for outcome in outcomes):
         return "failed"
     if comparison.is_identical:
         return "identical"
     main = {_word(row) for row in comparison.main_rows if row.is_changed}
-    # That a recording lasted longer says little: the program may have waited for the machine.
-    lasted = {_word(row) for row in comparison.whole.changed if row not in comparison.main_rows}
     if main:
         return _joined(main | _words_of_waits(comparison))
     words = {word for table in comparison.tables for word in _words(table, comparison)}
-    if words or lasted or comparison.tiers_changed:
+    # That a recording lasted longer says little: the program may have waited for the machine.
+    if words or comparison.whole.changed or comparison.tiers_changed:
         # Numbers, as of calls, say nothing against times.
         of_times = words - {"changed"}
-        return _joined(of_times | lasted) if of_times else "changed"
+        return _joined(of_times) if of_times else "changed"
     return "unknown" if min(comparison.n_runs) < 2 or _may_have_changed(comparison) else "same"
 
 
@@ -77,12 +77,15 @@ def _word(row: Row) -> str:
 
 def _words(table: Compared, comparison: Comparison) -> set[str]:
     """Returns how the significant rows of a table changed; MOVED where that is not what the whole did. What functions
-    have with their callees tells only where they themselves do not."""
+    have with their callees tells only where they themselves do not, and not what the whole did: as interrupts, which come
+    more often on a busy machine, or what is called from elsewhere."""
     if table.name == "total" and any(t.changed for t in comparison.tables_named("self")):
         return set()
     words = {_word(row) for row in table.changed}
     if table.name not in OF_TIMES or not words:
         return words
+    if table.name == "total":
+        return {MOVED}
     is_both = len({row.difference > 0 for row in table.changed}) > 1
     return {MOVED} if is_both or not _is_of_whole(table, comparison) else words
 
@@ -144,16 +147,16 @@ def _unknown(row: Row, comparison: Comparison) -> str:
 
 def _changed(comparison: Comparison) -> list[str]:
     """Returns what changed: the whole, then the rows of the first table that has any, and the time elsewhere, as off
-    the CPU, that changed by more."""
+    the CPU, that changed by more; last, how long the recording lasted, which is why nothing is slower."""
     main = [row for row in comparison.main_rows if row.is_changed]
     others = [row for row in comparison.whole.changed if row not in main]
-    found = [_said(row, comparison.whole, comparison) for row in (*main, *others)]
+    found, lasted = ([_said(row, comparison.whole, comparison) for row in rows] for rows in (main, others))
     tables = sorted(comparison.tables, key=_rank)
     changed, rows = next(((table, rows) for table in tables if (rows := _telling(table, comparison))), (None, []))
     if changed is None:
-        return [*found, *(_causes(tables[0], comparison) if tables and main else ())]
+        return [*found, *(_causes(tables[0], comparison) if tables and main else ()), *lasted]
     named = _named(rows, changed, comparison)
-    if changed.name == "total" and not _is_of_whole(changed, comparison):
+    if changed.name == "total" and not (main and _is_of_whole(changed, comparison)):
         named[0] = f"with callees {named[0]}"
     largest = max(_in_ns(row, changed, comparison) for row in rows)
     waits = [
@@ -161,7 +164,7 @@ def _changed(comparison: Comparison) -> list[str]:
         for table, row in _elsewhere(comparison)
         if table is not changed and _in_ns(row, table, comparison) > largest
     ]
-    return [*found, *named, *_made_up_for(changed, comparison), *waits]
+    return [*found, *named, *_made_up_for(changed, comparison), *waits, *lasted]
 
 
 def _telling(table: Compared, comparison: Comparison) -> list[Row]:
