@@ -305,14 +305,16 @@ def _samples(names: Names, data: ThreadData, stacks: bool) -> Iterator[Batch]:
     if names.of.sample_unit:  # a view of sizes
         return
     for row, event in enumerate(names.trace.events):
-        table = data.samples if row == 0 else data.other_samples.get(row)
+        table = data.samples_of(row)
+        n_samples, done = names.trace.n_samples(data, row), 0
         for piece in () if table is None else table.pieces():
             n, frame, cpu = len(piece), names.leaves(piece["stack"]), piece["cpu"]
+            done += n
             frames = names.trace.frames
             yield {
                 **names.thread(n), "ts": piece["ts"],
                 "event": np.full(n, event.name, object), "weight": piece["weight"],
-                "unit": np.full(n, event.unit, object), "samples": event.n_samples(piece),
+                "unit": np.full(n, event.unit, object), "samples": n_samples[done - n : done],
                 "cpu": _known(cpu, cpu >= 0),
                 **names.places(frame),
                 "category": names.named(names.trace.categories, _of(frames["category"], frame)),

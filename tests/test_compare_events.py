@@ -30,7 +30,7 @@ N = 12
 START, END = 10**9, 2 * 10**9
 
 
-def run_with(weights: Mapping[Event, Sequence[Sequence[int]]], with_trees: bool = False) -> Run:
+def run_with(weights: Mapping[Event, Sequence[Sequence[int]]], with_trees: bool = False, is_timed: bool = True) -> Run:
     """A run of functions f0, f1... below main. weights: of each event, for each function, those of its samples."""
     trace = TraceBuilder()
     trace.join_clock(Clock("monotonic"))
@@ -50,7 +50,53 @@ def run_with(weights: Mapping[Event, Sequence[Sequence[int]]], with_trees: bool 
     tables = [table(of) for of in weights.values()]
     data = ThreadData(samples=tables[0], other_samples={n: t for n, t in enumerate(tables) if n and len(t)})
     trace.processes.append(Process(7, "app", START, END, [Thread(7, "app", True, START, END, lambda _: data, 1)]))
+    trace.report.note("times_made", int(not is_timed))
     return Run.of("run", trace.done(), with_trees)
+
+
+COUNTED = Event("samples", "samples", 10**7)
+CPU = Event("cpu", "ns", kind="clock", leader=0)
+IN_USE, OBJECTS = Event("inuse_space (bytes)", "samples"), Event("inuse_objects", "count")
+
+
+def aggregated(of: Array) -> list[list[int]]:
+    """Of each function one row."""
+    return [[int(n)] for n in of]
+
+
+def test_samples_that_are_one_row_are_as_exact_as_if_each_had_one() -> None:
+    """As in pprof's profiles of Go: the CPU time is 10 ms for each sample, so both are known as well."""
+    rng = np.random.default_rng(12)
+
+    def made(factor: float) -> Mapping[Event, Sequence[Sequence[int]]]:
+        n = counts(rng, 60, {3: factor})
+        return {COUNTED: aggregated(n), CPU: aggregated(10**7 * n)}
+
+    found = compare(side(lambda: made(1)), side(lambda: made(2)))
+    mine, of_event = rows(found, "self")["f3"], rows(found, "cpu")["f3"]
+    assert (of_event.verdict, of_event.low, of_event.high) == ("slower", mine.low, mine.high)
+    (whole,) = found.tables_named("events")[0].rows
+    assert whole.low is not None
+    assert 0 < whole.low < whole.change < 0.2
+
+
+def test_sums_of_unknown_numbers_of_samples_are_as_exact_as_runs_agree() -> None:
+    """As the objects of heaps."""
+    rng = np.random.default_rng(13)
+
+    def made(factor: float) -> Mapping[Event, Sequence[Sequence[int]]]:
+        n = 1000 * (1 + 0.01 * rng.standard_normal(N)) * np.where(np.arange(N) == 3, factor, 1)
+        return {IN_USE: aggregated(64 * n), OBJECTS: aggregated(n)}
+
+    def runs(factor: float) -> list[Run]:
+        return [run_with(made(factor), is_timed=False) for _ in range(5)]
+
+    found = compare(runs(1), runs(1.3))
+    row = rows(found, "inuse_objects")["f3"]
+    assert row.low is not None
+    assert row.high is not None
+    assert 0.2 < row.low < 0.3 < row.high < 0.4
+    assert {name for table, name, _ in changed(found) if table == "inuse_objects"} == {"f3"}
 
 
 def counts(rng: np.random.Generator, mean: float, factors: Mapping[int, float] | None = None) -> Array:

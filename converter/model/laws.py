@@ -211,7 +211,7 @@ def _check_samples(trace: Trace, data: ThreadData) -> list[str]:
             broken.append(f"samples of event {row}, which is not one of the other events")
             continue
         leader = trace.events[row].leader
-        leading = data.samples if leader == 0 else data.other_samples.get(leader)
+        leading = data.samples_of(leader) if leader >= 0 else None
         if leading is not None and not all(np.array_equal(samples[name], leading[name]) for name in ("ts", "stack")):
             broken.append(f"samples of event {row} are not those of its leader")
     return broken

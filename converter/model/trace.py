@@ -82,6 +82,10 @@ class ThreadData:
         yield from self.other_samples.values()
         yield from self.markers.values()
 
+    def samples_of(self, row: int) -> Table | None:
+        """Returns the samples of an event of the trace, None where the thread has none."""
+        return self.samples if row == 0 else self.other_samples.get(row)
+
     def with_markers_of(self, other: ThreadData) -> ThreadData:
         """Returns these tables, and the other's markers with them."""
         return replace(self, markers=_merged(self.markers, other.markers))
@@ -369,6 +373,15 @@ class Trace:
     def sample_unit(self) -> str:
         """Returns what samples of the first event are: "samples", "bytes" or "ns"."""
         return self.sampling.sample_unit if self.sampling is not None else "samples"
+
+    def n_samples(self, data: ThreadData, row: int) -> Array:
+        """Returns how many samples each row of a thread's samples of an event stands for: int64. Those of a member of a
+        group are its leader's, of which a row may be several, as in pprof's profiles."""
+        event, samples = self.events[row], data.samples_of(row)
+        leading = data.samples_of(event.leader) if event.leader >= 0 else None
+        if leading is not None and (leader := self.events[event.leader]).sample_unit == "samples":
+            return leader.n_samples(leading)
+        return event.n_samples(Table(SAMPLES) if samples is None else samples)
 
     @property
     def start_ts(self) -> int:

@@ -451,7 +451,7 @@ class _Profile:
             off = ours.chosen(rows, is_off)
             data.scheduling = ours.scheduling_of(trace, off, stacks.called[off.stack], kinds, since, end_ts)
             row = off_cpu_event(trace)
-            waits = data.samples if row == 0 else data.other_samples.get(row)
+            waits = data.samples_of(row)
             if waits is not None and len(waits):
                 data.scheduling = with_stacks(trace, data.scheduling, waits)
         is_call = ours.of_kind(rows, kinds, ours.CALL)

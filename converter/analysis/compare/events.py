@@ -99,14 +99,14 @@ class Events:
         for unit in ("ns", "bytes", "count"):
             keys = [key for key in further if _unit(key) == unit]
             if keys:
-                facts = [[each[1:3] for each in self._recorded(key)] for key in keys]
+                facts = [[(_n_drawn(each), each.weight) for each in self._recorded(key)] for key in keys]
                 counts, values = np.moveaxis(np.array(facts, np.float64), 2, 0)
                 names = tuple((name,) for name, _, _ in keys)
                 yield Amounts(WHOLES, "events, whole", unit, "measured", names, values, counts)
 
     def _of_event(self, key: EventKey) -> Iterator[Amounts]:
         name, recorded = key[0], self._recorded(key)
-        model = _model([each.event for each in recorded])
+        model, are_sums = _model(recorded), any(each.is_sum for each in recorded)
         per_sample = np.array([each.per_sample for each in recorded])
         known = per_sample[per_sample > 0]
         per_sample = np.where(per_sample > 0, per_sample, known.mean() if len(known) else 1.0)
@@ -116,7 +116,7 @@ class Events:
         ):
             if part_of and key[2] == "branches":
                 continue
-            keys, cells = self._columns(key, (weight_at, counts_at))
+            keys, cells = self._columns(key, (weight_at, weight_at if are_sums else counts_at))
             used = np.flatnonzero(cells[:, :, 0].any(axis=1))
             yield Amounts(
                 of_name, title, _unit(key), model, tuple(keys[i] for i in used.tolist()), cells[used, :, 0],
@@ -195,11 +195,17 @@ def _unit(key: EventKey) -> Unit:
     return "ns" if key[1] == "ns" else "bytes" if key[1] == "bytes" else "count"
 
 
-def _model(events: Sequence[Event]) -> Model:
-    """An event of which each is recorded is counted, time off the CPU is measured, others are sampled."""
-    if all(event.kind == "off-cpu" for event in events):
+def _n_drawn(recorded: Recorded) -> int:
+    """Returns of how many samples an event is, as many as it counts where nobody knows."""
+    return recorded.weight if recorded.is_sum else recorded.samples
+
+
+def _model(recorded: Sequence[Recorded]) -> Model:
+    """An event of which each is recorded is counted, time off the CPU is measured, as are sums of unknown numbers of
+    samples, others are sampled."""
+    if all(each.event.kind == "off-cpu" for each in recorded) or any(each.is_sum for each in recorded):
         return "measured"
-    return "exact" if all(event.period == 1 and event.leader < 0 for event in events) else "weights"
+    return "exact" if all(each.event.period == 1 and each.event.leader < 0 for each in recorded) else "weights"
 
 
 # ---------------------------------------------------------------- notes

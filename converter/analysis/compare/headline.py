@@ -77,8 +77,8 @@ def _word(row: Row) -> str:
 
 def _words(table: Compared, comparison: Comparison) -> set[str]:
     """Returns how the significant rows of a table changed; MOVED where that is not what the whole did. What functions
-    have with their callees tells only where they themselves do not, and not what the whole did: as interrupts, which come
-    more often on a busy machine, or what is called from elsewhere."""
+    have with their callees tells only where they themselves do not, and not what the whole did: as interrupts, of which
+    a busy machine has more, or what is called from elsewhere."""
     if table.name == "total" and any(t.changed for t in comparison.tables_named("self")):
         return set()
     words = {_word(row) for row in table.changed}

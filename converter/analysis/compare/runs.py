@@ -56,12 +56,14 @@ def time_of_sample(event: Event, weight: int, n_samples: int) -> float:
 
 class Recorded(NamedTuple):
     """An event of a run: how many samples it has, what they weigh together, and what one of them weighs, as far as they
-    are drawn at random: so many times less than all together, as many samples of equal weight would vary as much."""
+    are drawn at random: so many times less than all together, as many samples of equal weight would vary as much.
+    is_sum: nobody knows of how many samples the amounts are sums, as of objects that pprof's profile of a heap has."""
 
     event: Event
     samples: int
     weight: int
     per_sample: float
+    is_sum: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,11 @@ class Run:
             sample_ns,
             sum(issue.count for issue in trace.report if issue.kind in LOST),
             functions_of(trace, KERNEL),
-            _recorded(collected, details),
+            _recorded(collected, details, is_timed := all(issue.kind not in MADE for issue in trace.report)),
             frozenset(each.format for each in trace.inputs),
             busy.n_idle / busy.n_all if busy.n_all else 0.0,
             weight if sampling is not None and counts_work(sampling) else 0,
-            all(issue.kind not in MADE for issue in trace.report),
+            is_timed,
         )
 
     @property
@@ -145,12 +147,23 @@ class Run:
         return os.path.basename(self.path)
 
 
-def _recorded(collected: Collected, details: Details) -> tuple[Recorded, ...]:
+def is_sum(event: Event, leader: Event | None, is_timed: bool) -> bool:
+    """Whether the amounts of an event are sums of unknown numbers of samples: those of a profile without times, unless
+    its rows say how many samples they are, or are one each, as those of counters are. leader: of its group."""
+    counted = leader or event
+    is_counted = counted.unit == counted.sample_unit == "samples"
+    return not is_timed and not is_counted and event.kind not in OF_WORK
+
+
+def _recorded(collected: Collected, details: Details, is_timed: bool) -> tuple[Recorded, ...]:
     """Returns the events, where there are several, and what branches have."""
-    found = []
+    found, events = [], collected.trace.events
     for row, squares in details.squares.items():
         samples, weight = collected.of_events[row]
-        found.append(Recorded(collected.trace.events[row], samples, weight, squares / weight if weight else 0.0))
+        event = events[row]
+        leader = events[event.leader] if event.leader >= 0 else None
+        per_sample = squares / weight if weight else 0.0
+        found.append(Recorded(event, samples, weight, per_sample, is_sum(event, leader, is_timed)))
     # Branches that come with one sample are of one place: as many as there are samples are drawn at random.
     n = max(collected.n_samples, 1)
     found += [Recorded(event, amount, amount, amount / n) for event, amount in details.of_branches.items()]

@@ -84,13 +84,13 @@ class Collected:
         """Adds the samples of all events. Returns what the thread has of each, where there are several."""
         found = []
         for row, event in enumerate(self.trace.events):
-            samples = data.samples if row == 0 else data.other_samples.get(row)
+            samples = data.samples_of(row)
             if samples is None or not len(samples):
                 continue
             weight = sums.total(samples["weight"])
             if row in self.accesses:
                 self.accesses[row].add(samples["stack"], self._latencies(data, row))
-            n = sums.total(event.n_samples(samples))
+            n = sums.total(self.trace.n_samples(data, row))
             self.of_events[row] = self.of_events[row].plus(n, weight)
             if row in self.weights:
                 self.weights[row].add_weights(samples["stack"], samples["weight"])

@@ -53,8 +53,8 @@ def middle_of(bucket: Array) -> Array:
 
 class Details:
     """Added up thread by thread, as `collect` goes through a trace. pairs: keys and amounts of the Totals of these
-    names; sample_weight: of the first event; counts: the samples of each further event, one each; squares: of each
-    event, where there are several, the sum of the squares of what its samples weigh; of_branches: what the recording
+    names; sample_weight: of the first event; counts: the samples of each further event; squares: of each event, where
+    there are several, the sum of the squares of what its samples weigh; of_branches: what the recording
     has of each of the events of branches."""
 
     def __init__(self, trace: TraceBuilder) -> None:
@@ -75,14 +75,16 @@ class Details:
         self.sample_weight = sums.limited(self.sample_weight + sums.total(data.samples["weight"]))
         key = thread_key(process.name, thread.name)
         for row, event in enumerate(self._trace.events):
-            samples = data.samples if row == 0 else data.other_samples.get(row)
+            samples = data.samples_of(row)
             if samples is None or not len(samples):
                 continue
-            self.pairs["recorded"].append(((*key, *event.key), [len(samples), sums.total(samples["weight"])]))
+            n_samples, weight = self._trace.n_samples(data, row), samples["weight"]
+            self.pairs["recorded"].append(((*key, *event.key), [sums.total(n_samples), sums.total(weight)]))
             if row in self.squares:
-                self.squares[row] += float(np.square(samples["weight"].astype(np.float64)).sum())
+                # Of several samples in a row each weighs as much as the others, as far as anybody knows.
+                self.squares[row] += float((np.square(weight.astype(np.float64)) / np.maximum(n_samples, 1)).sum())
             if row:
-                self.counts[row].add(samples["stack"])
+                self.counts[row].add_weights(samples["stack"], n_samples)
 
     def add_branches(self, process: Process, thread: Thread, amounts: Array) -> None:
         """amounts: as the columns AMOUNTS of branches."""

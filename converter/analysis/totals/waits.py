@@ -57,7 +57,7 @@ class WaitTotals:
         self.longest = sorted([*self.longest, *longest], key=lambda one: (-one[0], one))
         del self.longest[MOST_WAITS:]
         row = off_cpu_event(data.trace)
-        samples = data.samples if row == 0 else data.other_samples.get(row)
+        samples = data.samples_of(row)
         if samples is not None and len(samples):
             self._add_stacks(samples["stack"], samples["weight"])
 

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from traceferry.analysis.compare.comparison import ALIKE_RATES
-from traceferry.analysis.compare.runs import KERNEL, LOST, Recorded, Run, counts_work, time_of_sample
+from traceferry.analysis.compare.runs import KERNEL, LOST, Recorded, Run, counts_work, is_sum, time_of_sample
 from traceferry.analysis.totals.portable import Amounts, Totals, Tree
 from traceferry.analysis.totals.rows import Key, Rows
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
@@ -47,11 +47,12 @@ def _run(url: str, of: Combination, with_trees: bool) -> Run:
     in_kernel = frozenset(frame[:4] for frame in of.totals.tree.frames if frame[4:5] == (KERNEL,))
     n_idle = sum(row["idle_samples"] for row in of.recordings)
     idle = n_idle / (samples + n_idle) if n_idle else 0.0
-    events = _events(of)
+    is_timed = all(row["seconds"] for row in of.recordings)
+    events = _events(of, is_timed)
     return Run(
         name, totals, tree, duration, sampling, sample_ns, lost, in_kernel, events, idle=idle,
         sample_weight=weight if sampling is not None and counts_work(sampling) else 0,
-        is_timed=all(row["seconds"] for row in of.recordings),
+        is_timed=is_timed,
     )  # fmt: skip
 
 
@@ -108,13 +109,15 @@ def _main(row: Mapping[str, Any]) -> Event:
     return Event(row["event"], row["unit"], row["interval_ns"], recorded[0]["kind"] if recorded else "other")
 
 
-def _events(of: Combination) -> tuple[Recorded, ...]:
+def _events(of: Combination, is_timed: bool) -> tuple[Recorded, ...]:
     """Returns the events of all recordings, where there are several; those of one that did not have them are missing.
     What a sample weighs is the mean."""
     found: dict[Key, list[dict[str, Any]]] = {}
+    named: dict[str, Event] = {}
     for row in of.recordings:
         for each in orjson.loads(row["events"]):
             found.setdefault((each["event"], each["unit"], each["kind"]), []).append(each)
+            named[each["event"]] = Event(each["event"], each["unit"], kind=each["kind"])
     if len(found) < 2:
         return ()
     events = []
@@ -123,7 +126,8 @@ def _events(of: Combination) -> tuple[Recorded, ...]:
         samples, weight = (sum(one[key] for one in each) for key in ("samples", "weight"))
         is_scaled = any(one["is_scaled"] for one in each)
         event = Event(name, unit, 0, kind, periods.pop() if len(periods) == 1 else 0, -1, is_scaled)
-        events.append(Recorded(event, samples, weight, weight / max(samples, 1)))
+        are_sums = is_sum(event, named.get(each[0]["leader"]), is_timed)
+        events.append(Recorded(event, samples, weight, weight / max(samples, 1), are_sums))
     return tuple(events)
 
 
