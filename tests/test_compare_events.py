@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from support import load_checked
 
 from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.as_json import as_json
@@ -97,6 +99,24 @@ def test_sums_of_unknown_numbers_of_samples_are_as_exact_as_runs_agree() -> None
     assert row.high is not None
     assert 0.2 < row.low < 0.3 < row.high < 0.4
     assert {name for table, name, _ in changed(found) if table == "inuse_objects"} == {"f3"}
+
+
+def test_the_process_that_collapsed_stacks_begin_with_is_no_function(tmp_path: Path) -> None:
+    """They are the same stacks as before; what is a function there, as main, stays."""
+    rng = np.random.default_rng(15)
+    samples = {Event("samples", "samples"): aggregated(counts(rng, 60))}
+    base = replace(run_with(samples, with_trees=True), formats=frozenset({"perf.data"}))
+    lines = [f"app;main;f{nth} {weights[0]}\n" for nth, weights in enumerate(next(iter(samples.values())))]
+    (tmp_path / "x.folded").write_text("".join(lines))
+    run = Run.of("x.folded", load_checked([str(tmp_path / "x.folded")]), True)
+    for sides in ((base, run), (run, base)):
+        found = compare([sides[0]], [sides[1]])
+        assert {row.name for row in found.tables_named("total")[0].rows} == {"main", *(f"f{nth}" for nth in range(N))}
+        assert all(row.difference == 0 for row in found.tables_named("total")[0].rows)
+        tree = diff_tree(found)
+        assert {tree.frames[frame][0] for frame in tree.frame[tree.parent < 0].tolist()} == {"main"}
+    both = compare([run], [run])
+    assert "app" in {row.name for row in both.tables_named("total")[0].rows}
 
 
 def counts(rng: np.random.Generator, mean: float, factors: Mapping[int, float] | None = None) -> Array:

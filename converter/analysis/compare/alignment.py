@@ -23,6 +23,8 @@ import numpy as np
 Function = tuple[str, str, int, str]
 # The name, without numbers where it is not the function's own, and the kind: only what has the same can be the same.
 Token = tuple[str, str]
+# What a function is of which a format does not tell the kind.
+FUNCTION = "function"
 NUMBER = re.compile(r"\d+")
 # What a function that one side lacks costs; what an offset that changes may cost.
 ALONE, MOVED = 2, (3, 8, 20)
@@ -77,8 +79,12 @@ def aligned(
     return found
 
 
+def kind_of(function: Function) -> str:
+    return function[3] or FUNCTION
+
+
 def _token(function: Function) -> Token:
-    return NUMBER.sub("", function[0]), function[3]
+    return NUMBER.sub("", function[0]), kind_of(function)
 
 
 def _in_line(function: Function) -> tuple[list[int], str]:
@@ -88,8 +94,8 @@ def _in_line(function: Function) -> tuple[list[int], str]:
 
 def _of_one_line(olds: Sequence[Function], news: Sequence[Function]) -> dict[Function, Function]:
     """Those of the same name; then the others in order."""
-    by_name = {(new[0], new[3]): new for new in news}
-    found = {old: by_name[old[0], old[3]] for old in olds if (old[0], old[3]) in by_name}
+    by_name = {(new[0], kind_of(new)): new for new in news}
+    found = {old: by_name[key] for old in olds if (key := (old[0], kind_of(old))) in by_name}
     taken = set(found.values())
     waiting: dict[Token, list[Function]] = defaultdict(list)
     for new in reversed(news):

@@ -14,6 +14,7 @@ from traceferry.analysis.compare.events import WHOLES, Events
 from traceferry.analysis.compare.factors import Factors, Method, factors_of, lengths_of
 from traceferry.analysis.compare.level import Level, at_level, level_of
 from traceferry.analysis.compare.matching import Renames
+from traceferry.analysis.compare.process_names import without_processes
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.statistics import reach_of, sides_of
 from traceferry.analysis.compare.unnamed import may_be_unnamed
@@ -238,6 +239,7 @@ class Comparison:
 def compare(base: Sequence[Run], new: Sequence[Run], options: Options | None = None) -> Comparison:
     """Raises UsageError where both sides have nothing of the same kind."""
     options = options or Options()
+    base, new = without_processes(base, new), without_processes(new, base)
     sides = Sides(base, new, options.renames)
     facts = _facts(sides)
     if options.leaves_out_disturbed:

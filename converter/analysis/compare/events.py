@@ -31,6 +31,8 @@ MISSING = 0.05
 ALL = ("(all functions)", "", 0, "")
 # The name of the tables of what runs have of each event.
 WHOLES = "events"
+# An event of which a profile does not tell what it counts.
+UNNAMED = "samples"
 EventKey = tuple[str, str, str]
 # The columns of Totals.weights.
 OWN, TOTAL = (0, 2), (1, 3)
@@ -220,7 +222,8 @@ def unlike(sides: Sides) -> Iterator[str]:
         _names({_without_precision(run.sampling) for run in side if run.sampling is not None})
         for side in (sides.base, sides.new)
     ]
-    if all(events) and events[0] != events[1]:
+    # What has no name may be the same.
+    if all(events) and UNNAMED not in events and events[0] != events[1]:
         yield f"samples are of {events[0]} in the base and of {events[1]} on the new side: they do not count the same"
     if sides.measure is None:
         yield "samples of some runs say for what they stand, as a time, and those of others do not"

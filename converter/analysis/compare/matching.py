@@ -3,8 +3,8 @@
 What has no counterpart by all three is looked for by less: without folders of the file, then without the file, then
 without what compilers add to names and the lines that tools do, then without arguments, which debug information does
 not tell of a function that is inlined wherever it is called, regular expressions without slashes and flags, then
-without its kind where one has none, as those of viewers' files, and as symbols of V8's builtins. Functions without a
-name of their own match by order in their file: alignment.py.
+without its kind where one has none, as those of viewers' files and of most profiles of stacks, and as symbols of V8's
+builtins. Functions without a name of their own match by order in their file: alignment.py.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def matched(
     of_new = {f: _identity(f) for f in sorted(set(new))}
     named_base, named_new = ({i for i in of.values() if not _is_in_file(i)} for of in (of_base, of_new))
     found = _pairs(named_base, named_new, [lambda identity: identity, *BY_LESS])
-    rest = _pairs(named_base - found.keys(), named_new - set(found.values()), [_without_kind, _without_prefix])
+    rest = _pairs(named_base - found.keys(), named_new - set(found.values()), WITHOUT_KIND)
     found |= {old: new for old, new in rest.items() if not (old[3] and new[3])}
     of_base = {f: found.get(i, i) for f, i in of_base.items()}
     anchors = _anchors({renamed[f]: i for f, i in of_base.items()}, of_new)
@@ -155,6 +155,15 @@ def _without_flags(function: Function) -> Key | None:
 
 
 def _without_kind(function: Function) -> Key | None:
+    return function[:3]
+
+
+def _without_kind_and_folders(function: Function) -> Key | None:
+    name, file, line, _ = function
+    return name, re.split(r"[/\\]", file)[-1], line
+
+
+def _without_kind_and_file(function: Function) -> Key | None:
     name, _, line, _ = function
     return None if is_nameless(name) else (name, line)
 
@@ -166,6 +175,7 @@ def _without_prefix(function: Function) -> Key | None:
 
 
 BY_LESS = (_without_folders, _without_file, _without_copies, _without_line, _without_arguments, _without_flags)
+WITHOUT_KIND = (_without_kind, _without_kind_and_folders, _without_kind_and_file, _without_prefix)
 
 
 def _pairs(base: set[T], new: set[T], keys: Iterable[Callable[[T], Any]]) -> dict[T, T]:
