@@ -364,6 +364,22 @@ def test_unlike_inputs_are_told_of() -> None:
     assert "unlike" not in said([base], [replace(new, formats=base.formats | {"jitdump"})])
 
 
+def test_unlike_rates_of_samples_are_told_of() -> None:
+    """Those that were asked for, which all runs of a side have; measured ones tell how busy the machine was."""
+
+    def side(*interval_us: int) -> list[Run]:
+        clocks = [Event("cpu-clock", "ns", 1000 * us, "clock") for us in interval_us]
+        return [replace(run_with({"a": 5000 // us}, sample_ns=1000.0 * us), sampling=clock)
+                for us, clock in zip(interval_us, clocks, strict=True)]  # fmt: skip
+
+    assert said(side(10, 10, 10), side(50, 50, 50)).endswith(
+        "; unlike inputs: cpu-clock: a sample is of 10us in the base and of 50us on the new side; times are compared, "
+        "of which one side has fewer samples"
+    )
+    assert "unlike" not in said(side(10, 11, 12), side(20, 21, 25))
+    assert "unlike" not in said(side(10, 10, 10), side(10, 10, 10))
+
+
 def measured(rng: np.random.Generator, amounts: Mapping[str, float], unit: str) -> list[Run]:
     """Runs whose samples are amounts of the unit, of which those of parse_tail vary a lot."""
     runs = []

@@ -61,7 +61,8 @@ class Events:
         further.sort(key=lambda key: (key[0] not in wanted, *rank[key]))
         n_tables = max(MOST_EVENTS, sum(key[0] in wanted for key in further))
         notes = [*unlike(sides), *_notes_of_idle(sides), *_notes_of_one_side(by_run, n_base, common)]
-        notes += _notes_of_periods([_counted(run, of) for run, of in zip(runs, by_run, strict=True)], n_base)
+        of_periods = _notes_of_periods([_counted(run, of) for run, of in zip(runs, by_run, strict=True)], n_base)
+        notes += [note for note in of_periods if note not in notes]
         if not sides.are_even:
             notes.append("of how many events a sample is varies where the recorder chose it: functions are not tested")
         notes += [*_notes_of_losses(sides), *_notes_of_names(sides)]
@@ -225,6 +226,7 @@ def unlike(sides: Sides) -> Iterator[str]:
     # What has no name may be the same.
     if all(events) and UNNAMED not in events and events[0] != events[1]:
         yield f"samples are of {events[0]} in the base and of {events[1]} on the new side: they do not count the same"
+    yield from _unlike_rates(sides)
     if sides.measure is None:
         yield "samples of some runs say for what they stand, as a time, and those of others do not"
 
@@ -277,14 +279,27 @@ def _notes_of_periods(by_run: Sequence[Mapping[EventKey, Event]], n_base: int) -
     if scaled:
         yield f"{_names(scaled)}: counted for a part of the time, and scaled"
     for key in common:
-        events = [[of[key] for of in side] for side in (by_run[:n_base], by_run[n_base:])]
-        base, new = ({_period(event) for event in side} for side in events)
-        if base != new and "" not in base | new and _is_other_rate(*events):
-            what = "weights" if key[2] in OF_WORK and not is_time(*key[:2]) else "times"
-            yield (
-                f"{key[0]}: a sample is of {_names(base)} in the base and of {_names(new)} on the new side; "
-                f"{what} are compared, of which one side has fewer samples"
-            )
+        yield from _other_periods(key, *([of[key] for of in side] for side in (by_run[:n_base], by_run[n_base:])))
+
+
+def _unlike_rates(sides: Sides) -> Iterator[str]:
+    """Yields that samples of both sides are of unlike periods, which are the same in all runs of a side: so they were
+    asked for. Measured ones tell how busy the machine was."""
+    events = [[run.sampling for run in side if run.sampling is not None] for side in (sides.base, sides.new)]
+    keys = {(_without_precision(event), event.unit, event.kind) for side in events for event in side}
+    if all(events) and len(keys) == 1 and all(len({_period(event) for event in side}) == 1 for side in events):
+        yield from _other_periods(keys.pop(), *events)
+
+
+def _other_periods(key: EventKey, base: Sequence[Event], new: Sequence[Event]) -> Iterator[str]:
+    """Yields that a sample of an event stands for more on one side. base, new: the event in each run."""
+    periods = [{_period(event) for event in side} for side in (base, new)]
+    if periods[0] != periods[1] and "" not in periods[0] | periods[1] and _is_other_rate(base, new):
+        what = "weights" if key[2] in OF_WORK and not is_time(*key[:2]) else "times"
+        yield (
+            f"{key[0]}: a sample is of {_names(periods[0])} in the base and of {_names(periods[1])} on the new side; "
+            f"{what} are compared, of which one side has fewer samples"
+        )
 
 
 def _period(event: Event) -> str:
