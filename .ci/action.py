@@ -144,11 +144,13 @@ def compare(job: Job) -> int:
     name = "recording" if options is None else "comparison"
     path = {key: output / f"{name}.{suffix}" for key, suffix in OUTPUTS.items()}
     result = output / f"{name}.json"
+    gates = [f"--fail-on={line}" for line in lines(env["FAIL_ON"])]
     if options is None:
-        status, messages = convert_first(job, path)
+        status, messages = check_gates(job, gates)
+        if status == 0:
+            status, messages = convert_first(job, path)
         verdict = "none"
     else:
-        gates = [f"--fail-on={line}" for line in lines(env["FAIL_ON"])]
         done = job.run(
             env["TRACEFERRY"], "compare", *options, *gates, *["--strict"] * (env["STRICT"] == "true"), "--quiet",
             "--json", str(result), "--markdown", str(output / f"{name}.md"), *(f"-o{each}" for each in path.values()),
@@ -166,6 +168,17 @@ def compare(job: Job) -> int:
     written = {key: str(each) if each.exists() else "" for key, each in path.items()}
     job.put(verdict=verdict, status=str(status), **written, json="" if options is None else str(result))
     return 0
+
+
+def check_gates(job: Job, gates: list[str]) -> tuple[int, str]:
+    """Compares the recordings with themselves, so that a gate that is misspelt, or is of nothing that they have, fails
+    now and not with the first baseline. Returns the status and the messages of the command, 0 where there is none."""
+    if not gates:
+        return 0, ""
+    both = [f"--{side}={line}" for side in ("base", "new") for line in lines(job.env["RECORDINGS"])]
+    symbols = [f"--symbols={line}" for line in lines(job.env["SYMBOLS"])]
+    done = job.run(job.env["TRACEFERRY"], "compare", *both, *symbols, *gates, "--quiet")
+    return (0, "") if done.returncode in (0, GATE_FAILED) else (done.returncode, done.stderr)
 
 
 def convert_first(job: Job, path: Mapping[str, Path]) -> tuple[int, str]:

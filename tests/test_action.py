@@ -191,6 +191,19 @@ def test_a_first_run_then_a_second_then_a_regression(job: object) -> None:
     assert (third.folder / third.outputs["compare"]["html"]).exists()
 
 
+@pytest.mark.parametrize("baseline", ["artifact", "none"])
+@pytest.mark.parametrize(
+    ("gate", "why"), [("selff > 5%", "unknown metric 'selff'"), ("'gc'('f') > 1", "neither side has gc")]
+)
+def test_a_gate_that_can_never_fail_is_an_error_without_a_baseline(
+    job: object, baseline: str, gate: str, why: str
+) -> None:
+    assert callable(job)
+    found = job(runs(1), baseline=baseline, **{"fail-on": gate})
+    assert (found.status, found.verdict) == (2, "error")
+    assert why in found.summary
+
+
 def test_a_damaged_recording_is_an_error_with_its_reason(job: object) -> None:
     assert callable(job)
     job(runs(1))
