@@ -371,6 +371,31 @@ def test_a_single_sample_stands_until_the_end(tmp_path: Path) -> None:
     assert only(trace) == {"outer:9": 5_000_000}
 
 
+def test_samples_without_times_are_spread_over_the_profile(tmp_path: Path) -> None:
+    for absent in ({}, {"timeDeltas": []}):
+        content = {key: value for key, value in stacks.cpuprofile().items() if key != "timeDeltas"} | absent
+        trace = loaded(tmp_path, content)
+        samples = trace.threads[0][1].load(trace).samples
+        assert samples["ts"].tolist() == [1_000_000, 2_200_000, 3_400_000, 4_600_000, 5_800_000]
+        assert (set(samples["weight"].tolist()), trace.events[0].unit) == ({1_200_000}, "ns")
+        assert kinds(trace) == {"times_made"}
+
+
+def test_samples_of_which_nothing_tells_the_time_are_counted(tmp_path: Path) -> None:
+    content = {key: stacks.cpuprofile()[key] for key in ("nodes", "samples")} | {"startTime": 1000}
+    trace = loaded(tmp_path, content)
+    assert (trace.events[0].name, trace.events[0].unit, kinds(trace)) == ("samples", "samples", {"times_made"})
+    assert np.diff(trace.threads[0][1].load(trace).samples["ts"]).tolist() == [10**6] * 4
+    assert sum(only(trace).values()) == 5
+
+
+def test_samples_of_old_files_without_times(tmp_path: Path) -> None:
+    """Whose start and end are in seconds."""
+    content = {key: value for key, value in stacks.old_cpuprofile().items() if key != "timestamps"}
+    trace = loaded(tmp_path, content)
+    assert set(only(trace).values()) == {50_000_000}
+
+
 def test_nested_nodes_of_old_files(tmp_path: Path) -> None:
     assert counts(loaded(tmp_path, stacks.old_cpuprofile())) == {"(anonymous):2": 1, "(anonymous):2;inner:5": 1}
 

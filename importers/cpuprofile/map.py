@@ -19,10 +19,10 @@ from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
 from traceferry.importers.cpuprofile.nodes import HIT_COUNT, MOST, SELF_SIZE, Nodes, whole
 from traceferry.model import Array, Clock, Event, Input, ThreadData, TraceBuilder, sums
-from traceferry.timeline.stack_profiles import StackProfile, as_samples, samples_of, spread
+from traceferry.timeline.stack_profiles import UNTIMED_NS, StackProfile, as_samples, samples_of, spread
 from traceferry.timeline.stacks import StackTable
 
-NS_OF_US = 1000
+NS_OF_US, US = 1000, 10**6
 WALL_CLOCK = "wall-clock"
 NOTHING_LIVE = (
     "a sampled heap has objects that were live at its end, and none was sampled: "
@@ -91,8 +91,11 @@ def _samples(
 ) -> tuple[ThreadData, int]:
     """Returns (the samples; the end)."""
     report, path = profile.trace.report, profile.path
-    us = stamps if len(stamps) else _us(said.get("startTime")) + np.cumsum(deltas)
+    is_timed = len(stamps) > 0 or len(deltas) > 0
+    begin, passed = _us(said.get("startTime")), _passed(said)
+    us = stamps if len(stamps) else begin + (np.cumsum(deltas) if is_timed else _even(len(samples), passed))
     n = min(len(us), len(samples))
+    report.note("times_made", 0 if is_timed else n, where=path)
     report.note("bad_rows", len(samples) - n, where=path, detail="samples without a time")
     n_falling = int(np.count_nonzero(us[1:n] < us[: n - 1]))
     report.note("times_sorted", n_falling, where=path)
@@ -104,10 +107,28 @@ def _samples(
     last = _us(said.get("endTime")) * NS_OF_US if not len(stamps) else 0
     end = max(last + profile.offset_ns, int(ts[-1]) + 1 if n else 0)
     lasts = _durations(ts, end)
-    event = profile.add_event(Event(WALL_CLOCK, "ns", sums.total(lasts) // max(n, 1), "clock"))
     nodes.add_stacks(profile)
     stack = nodes.of_samples(samples)
+    if not is_timed and not passed:
+        event = profile.add_event(Event("samples", "samples"))
+        return samples_of(profile.trace.events, ts, stack, {event: np.ones(n, np.int64)}), end
+    event = profile.add_event(Event(WALL_CLOCK, "ns", sums.total(lasts) // max(n, 1), "clock"))
     return samples_of(profile.trace.events, ts, stack, {event: lasts}), end
+
+
+def _passed(said: dict[str, Any]) -> int:
+    """Returns the µs from the start to the end, 0 if the file does not tell; until Chrome 57 these were in seconds."""
+    start, end = (said.get(key) for key in ("startTime", "endTime"))
+    if not isinstance(start, (int, float)) or not isinstance(end, (int, float)):
+        return 0
+    return max(_us((end - start) * (US if "head" in said else 1)), 0)
+
+
+def _even(n: int, passed: int) -> Array:
+    """Returns, int64 µs, the times of n samples that have none, as DevTools make them: evenly over what passed, or 1 ms
+    each."""
+    each = passed / n if passed else UNTIMED_NS / NS_OF_US
+    return (np.arange(n) * each).astype(np.int64)
 
 
 def _durations(ts: Array, end: int) -> Array:
