@@ -294,7 +294,10 @@ SEEN: dict[str, Cases] = {
         "[JIT] Integer#times@<internal:numeric>:237": (
             "Integer#times @ <internal:numeric>:237:0", "Ruby function js, YJIT",
         ),
-        "[JIT] opt_plus": ("opt_plus", "JIT stub, YJIT"),
+        "[JIT] Work#collatz": ("Work#collatz", "Ruby function js, YJIT"),
+        "[JIT] Object#block in <main>": ("Object#block in <main>", "Ruby function js, YJIT"),
+        "[JIT] #<Class:0x00007f1d5c0a1b28>#call": ("#<Class:0x00007f1d5c0a1b28>#call", "Ruby function js, YJIT"),
+        "[JIT] gen_opt_plus": ("gen_opt_plus", "JIT stub, YJIT"),
         "ZJIT: fib@/app/fib.rb:1": ("fib @ /app/fib.rb:1:0", "Ruby function js, ZJIT"),
         "ZJIT: entry trampoline": ("entry trampoline", "JIT stub, ZJIT"),
         "zjit::fib@None:0": ("fib", "Ruby function js, ZJIT"),

@@ -14,6 +14,7 @@ from traceferry.model import Array, Trace
 from traceferry.model.categories import (
     GENERATED_COLORS,
     KERNEL,
+    LANGUAGE_COLORS,
     NATIVE,
     OFF_CPU_COLORS,
     OTHER,
@@ -65,6 +66,8 @@ _PASSING = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# Functions of languages have names of their own, as _clone.
+_SCRIPTS = LANGUAGE_COLORS.keys() - {"WebAssembly"}
 _START = re.compile(
     r"_start|_dl_start\w*|(?:__)?libc_start\w+|generic_start_main|start_thread|__?clone3?|_GLOBAL__sub_\w+"
 )
@@ -83,7 +86,7 @@ _OF_RUNTIME = "(garbage collector)"
 # Mojo; headers that packages of the system install, and of CPython, Ruby and mypyc in code that is compiled against
 # these.
 _LIBRARY_SOURCE = re.compile(
-    r"(?:node|bun|ext|deno|internal|native|dart):|internal/|<frozen |<internal:"
+    r"(?:node|bun|ext|deno|internal|native|dart):|internal/[\w/-]+\.js|<frozen |<internal:"
     r"|.*/lib/(?:python|pypy)[\d.]+/(?!(?:site|dist)-packages/)"
     r"|.*/lib/ruby/(?:\d[\d.]*|vendor_ruby)/|.*/share/julia/(?:base|stdlib)/|@?Base/"
     r"|.*/include/(?:c\+\+|[\w-]+/c\+\+)/|.*/lib/gcc/.*/include/|/usr/(?:local/)?include/"
@@ -118,8 +121,7 @@ _LIBRARY_FUNCTION = {
         r"|compiler_rt\.\w.*"
         r"|(?:__)?(?:mem(?:cpy|move|set|cmp|chr)|str(?:len|cmp|ncmp|cpy|ncpy|chr|rchr|cat|nlen))(?:_\w+)?"
         r"|__(?:mempcpy|memmove|memset|memcmp|strlen|strcmp)\w*"
-        r"|<?(?:(?:std|core|alloc|hashbrown|compiler_builtins|std_detect)(?:\[[0-9a-f]+\])?"
-        r"|__gnu_cxx|__cxxabiv1|__rustc?)::.*|__rust_\w+|rust_begin_unwind"
+        r"|<?(?:std(?:\[[0-9a-f]+\])?|__gnu_cxx|__cxxabiv1|__rustc?)::.*|__rust_\w+|rust_begin_unwind"
         # Of Python that Cython, mypyc or Nuitka compiled.
         r"|__Pyx_\w+(?:\.\w+)*|__pyx_(?:tp|pymod)_.+|CPy(?!Def_|Py_)[A-Z]\w*(?:\.\w+)*|Nuitka_\w+(?:\.\w+)*"
         # OCaml, GHC.
@@ -136,20 +138,36 @@ _LIBRARY_FUNCTION = {
     "Python": re.compile(r"numba\.\w.*"),
     "Managed": _DOTNET,
     ".NET": _DOTNET,
+    # Modules of OTP's erts, kernel and stdlib: those of a program may begin alike, as user_cache and codec.
     "Erlang": re.compile(
-        r"(?:erlang|init|prim_\w+|erts_\w+|atomics|counters|persistent_term|zlib"
-        r"|application\w*|auth|code\w*|disk_log|erl_\w+|erpc|error_\w+|file\w*|gen|gen_\w+|global\w*|group\w*|heart|inet\w*"
-        r"|logger\w*|net|net_\w+|os|pg|rpc|seq_trace|socket|user|user_\w+"
-        r"|array|base64|beam_lib|binary|c|calendar|dets\w*|dict|digraph\w*|edlin\w*|epp|ets|gb_sets|gb_trees|io|io_lib\w*"
-        r"|lists|maps|math|ms_transform|orddict|ordsets|otp_internal|pool|proc_lib|proplists|qlc|queue|rand|random|re|sets"
-        r"|shell\w*|sofs|string|supervisor\w*|sys|timer|unicode\w*|uri_string|win32reg|zip"
-        r"|'?Elixir\.(?:Access|Agent|Atom|Base|Bitwise|Code|Date\w*|Enum\w*|Exception|File|Float|Function|GenServer|IO|Inspect"
-        r"|Integer|Kernel|Keyword|List|Map|MapSet|Module|Process|Range|Regex|Registry|Stream|String\w*|Supervisor|System|Task"
-        r"|Tuple|URI|Version)\b[\w.]*'?):.*"
+        r"(?:erlang|init|prim_\w+|erts_\w+|erts|atomics|counters|persistent_term|zlib|socket_registry"
+        r"|application(?:_controller|_master|_starter)?|auth|code(?:_server)?|disk_log(?:_1|_server|_sup)?"
+        r"|erl_(?:abstract_code|anno|bits|boot_server|compile(?:_server)?|ddll|distribution|epmd|error|\w+_errors|eval"
+        r"|expand_records|features|init|internal|lint|parse|posix_msg|pp|prim_loader|reply|scan|signal_handler|tar|tracer)"
+        r"|erpc|error_handler|error_logger(?:_file_h|_tty_h)?|file(?:_io_server|_server|_sorter|lib|name)?"
+        r"|gen(?:_event|_fsm|_sctp|_server|_statem|_(?:tcp|udp)(?:_socket)?)?|global(?:_group|_search)?"
+        r"|group(?:_history)?|heart|inet6?(?:_\w+)?"
+        r"|logger(?:_(?:backend|config|disk_log_h|filters|formatter|h_common|handler_watcher|olp|proxy|server|simple_h"
+        r"|std_h|sup))?|net(?:_adm|_kernel)?|os|pg|ram_file|raw_file_io(?:_\w+)?|rpc|seq_trace|socket|user(?:_drv|_sup)?"
+        r"|array|base64|beam_lib|binary|c|calendar|dets(?:_server|_sup|_utils|_v\d+)?|dict|digraph(?:_utils)?"
+        r"|edlin(?:_context|_expand|_key|_type_suggestion)?|epp|escript|ets|gb_sets|gb_trees"
+        r"|io(?:_lib(?:_format|_fread|_pretty)?)?|lists|maps|math|ms_transform|orddict|ordsets|otp_internal|pool|proc_lib"
+        r"|proplists|qlc|queue|rand|random|re|sets|shell(?:_default|_docs)?|sofs|string|supervisor(?:_bridge)?|sys|timer"
+        r"|unicode(?:_util)?|uri_string|win32reg|zip"
+        r"|'?Elixir\.(?:Access|Agent|Atom|Base|Bitwise|Code|Date(?:Time)?|Enum(?:erable)?|Exception|File|Float|Function"
+        r"|GenServer|IO|Inspect|Integer|Kernel|Keyword|List|Map|MapSet|Module|Process|Range|Regex|Registry|Stream|String"
+        r"|StringIO|Supervisor|System|Task|Tuple|URI|Version)\b[\w.]*'?):.*"
     ),
-    "Ruby": re.compile(r"(?:Kernel|Integer|Array|Hash|String|Enumerable|BasicObject|Object)#.*"),
-    "Julia": re.compile(r"(?:Base|Core)\.?.*"),
+    # Of what YJIT of Ruby 3.3 names, by the receiver's class, what Ruby's own kernel.rb has; a script's own are
+    # Object's, too.
+    "Ruby": re.compile(
+        r"(?:Kernel|Integer|Array|Hash|String|Enumerable|BasicObject)#.*"
+        r"|Object#(?:class|clone|frozen\?|tap|then|yield_self|loop|Float|Integer)"
+    ),
+    "Julia": re.compile(r"(?:Base|Core)(?:\..*)?"),
 }
+# Rust's, whose functions have no arguments behind their names: namespaces of C++ may be called so.
+_RUST_LIBRARY = re.compile(r"<?(?:core|alloc|hashbrown|compiler_builtins|std_detect)(?:\[[0-9a-f]+\])?::.*")
 
 
 def whose_code(trace: Trace, rows: Array) -> Array:
@@ -207,7 +225,7 @@ def _whose(name: str, kind: str, path: str, category: str) -> int:
         return INTERRUPT if is_interrupt(name) else KERNEL_ENTRY if _KERNEL_ENTRY.fullmatch(name) else OF_KERNEL
     if category == "Wrapper":
         return OUTSIDE if _TELLING_WRAPPER.fullmatch(name) else PASSING
-    if kind in _CALLING or _START.fullmatch(name):
+    if kind in _CALLING or (category not in _SCRIPTS and _START.fullmatch(name)):
         return PASSING
     if name == _OF_RUNTIME:
         return OUTSIDE
@@ -223,7 +241,12 @@ def _whose(name: str, kind: str, path: str, category: str) -> int:
 def _is_of_library(name: str, path: str, category: str) -> bool:
     if path and (_LIBRARY_SOURCE.match(path) or (category == "Python" and _is_standard_module(path))):
         return True
+    if category == "Ruby" and path and not path.startswith("<"):
+        return False  # a program may add methods to any class
     if category == NATIVE:
+        is_rust = not path or path.endswith(".rs")
+        if is_rust and _RUST_LIBRARY.fullmatch(name) and short_name(name) == name:
+            return True
         name = short_name(name)  # names of templates begin with the type that they return
         if _GO_SOURCE.fullmatch(path) and _GO_PACKAGE.fullmatch(name):
             return True

@@ -1,4 +1,4 @@
-"""Names of code of Ruby, Lua, Julia and Dart: yjit/src/codegen.rs and zjit/src/codegen.rs of CRuby; LuaJIT,
+"""Names of code of Ruby, Lua, Julia and Dart: yjit/src/codegen.rs of CRuby 3.3 and later, zjit/src/perf.rs; LuaJIT,
 lj_trace.c (LUAJIT_USE_PERFTOOLS); Julia, codegen.cpp; Dart, vm/os_linux.cc and Function::ToFullyQualifiedCString."""
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ def _ruby_function(text: str) -> Parts | None:
     return function, "" if file == "None" else file, int(line), 0
 
 
+def _ruby_method(text: str) -> Parts | None:
+    """Returns `Work#block in run` as it is: the receiver's class and a label. What an instruction became has the name
+    of a function of YJIT or of an instruction, none of which has a #."""
+    return plain(text) if "#" in text else None
+
+
 _YJIT, _ZJIT = tier("YJIT", "green"), tier("ZJIT", "green")
 
 RUBY: tuple[Pattern, ...] = (
@@ -28,7 +34,9 @@ RUBY: tuple[Pattern, ...] = (
         Pattern(start, "function", "Ruby", made_by, _ruby_function, is_js=True)
         for start, made_by in (("[JIT] ", _YJIT), ("ZJIT: ", _ZJIT), ("zjit::", _ZJIT))
     ),
-    # With --yjit-perf=codegen and --zjit-perf=hir, what an instruction became.
+    # Ruby 3.3.
+    Pattern("[JIT] ", "function", "Ruby", _YJIT, _ruby_method, is_js=True),
+    # With --yjit-perf=codegen, from Ruby 3.4 on, and --zjit-perf=hir, what an instruction became.
     machinery("[JIT] ", "stub", _YJIT),
     machinery("ZJIT: ", "stub", _ZJIT),
     machinery("zjit::", "stub", _ZJIT),
