@@ -15,6 +15,7 @@ from support import load_checked, report_of
 from test_perf_map import CODE, DUMP, LIB, LIB_SIZE, PID, SECOND, START, X, stacks
 
 from traceferry.common.errors import FormatError
+from traceferry.common.issue_kinds import ENDED_AT_STUBS, KINDS
 from traceferry.common.report import Report
 from traceferry.files.source import Source
 from traceferry.loading import companions
@@ -374,6 +375,17 @@ def test_a_load_that_is_cut_behind_its_name_names_samples(tmp_path: Path) -> Non
     frame = trace.stacks["frame"][-1]
     assert (trace.frames["line"][frame], trace.frames["tier"][frame] >= 0) == (7, True)
     assert reported(trace) == {"dump_unfinished": 1, "code_unfinished": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("stub ReportStubBlock<Unknown>", ENDED_AT_STUBS), ("void [app] App::Run()", KINDS["dump_unfinished"].advice)],
+)
+def test_a_dump_of_dotnet_that_ends_at_stubs_is_told_why(name: str, advice: str, tmp_path: Path) -> None:
+    """Not where another load is cut: its program was killed."""
+    dump = JitDump(pid=PID, start=START).load("stub InitThreadManagerPerfMapData<?>", CODE).load(name, CODE + 64)
+    trace = sampled(tmp_path, dump.bytes()[:-3], CODE)
+    assert [issue.advice for issue in trace.report if issue.kind == "dump_unfinished"] == [advice]
 
 
 def unwritten(name: str, places: Sequence[tuple[int, int, int, str]], tail: int) -> bytes:

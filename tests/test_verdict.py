@@ -14,7 +14,7 @@ from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.sums_of_trace import Ran, SampleTotals
 from traceferry.analysis.verdict import Tally, Verdict, verdict_of
 from traceferry.analysis.verdict.runtimes import naming, runtime_of
-from traceferry.common.issue_kinds import STATISTICS_SQL
+from traceferry.common.issue_kinds import ENDED_AT_STUBS, STATISTICS_SQL
 from traceferry.common.recorder import command_of
 from traceferry.libraries.recorded_files import IS_AT_ITS_PATH, IS_OF_OTHER_BUILD, IS_TEMPORARY, IS_WITHOUT_ID
 from traceferry.model import (
@@ -132,9 +132,10 @@ def test_what_is_no_command_of_the_recorder(text: str) -> None:
         ("php8.2", "php -d opcache.jit=off -d opcache.jit_buffer_size=32M a.php",
          "php -d opcache.enable_cli=1 -d opcache.jit=tracing -d opcache.jit_buffer_size=64M -d opcache.jit_debug=32 "
          "-d opcache.jit_buffer_size=32M a.php"),
-        ("libcoreclr.so", "dotnet a.dll", "env DOTNET_PerfMapEnabled=1 dotnet a.dll"),
+        ("libcoreclr.so", "dotnet a.dll", "env DOTNET_PerfMapEnabled=1 DOTNET_PerfMapStubGranularity=2 dotnet a.dll"),
         ("libcoreclr.so", "env DOTNET_PerfMapEnabled=1 dotnet a.dll", None),
-        ("libcoreclr.so", "env A=1 dotnet a.dll", "env DOTNET_PerfMapEnabled=1 A=1 dotnet a.dll"),
+        ("libcoreclr.so", "env A=1 dotnet a.dll",
+         "env DOTNET_PerfMapEnabled=1 DOTNET_PerfMapStubGranularity=2 A=1 dotnet a.dll"),
         ("libruby.so.3.3", "ruby a.rb", "ruby --yjit --yjit-perf a.rb"),
         ("libruby-3.1.so.3.1.2", "ruby --yjit a.rb", "ruby3.3 --yjit --yjit-perf a.rb"),
         ("deno", "deno run a.ts",
@@ -1097,6 +1098,15 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"code_unrecorded": {"advice": "let it write names"}}},
         ["names are missing for 83 % of the samples",
          "  [code in //anon] (83 %): let it write names"],
+    ),
+    "code of .NET, whose jitdump ended at stubs": (
+        {"stacks": {f"[code~in~/memfd:doublemapper] {MAIN}": 50, f"f@app {MAIN}": 50}, "pids": {"app": 9},
+         "command": "perf record -g env DOTNET_PerfMapEnabled=2 ./app",
+         "notes": {"code_unrecorded": {"advice": "its jitdump has no record of this code"},
+                   "dump_unfinished": {"where": "jit-9.dump", "advice": ENDED_AT_STUBS}}},
+        ["names are missing for 50 % of the samples",
+         f"  [code in /memfd:doublemapper] (50 %): {ENDED_AT_STUBS}: "
+         "perf record -g env DOTNET_PerfMapStubGranularity=2 DOTNET_PerfMapEnabled=2 ./app"],
     ),
     "the kernel": (
         {"stacks": {f"[kernel.kallsyms]+0x12@[kernel.kallsyms]#Kernel {MAIN}": 50},

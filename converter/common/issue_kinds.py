@@ -27,6 +27,13 @@ LOSSES_SQL = (
     " OR name GLOB '*event_parser_errors' OR name = 'traced_buf_chunks_discarded')"
 )
 STATISTICS_SQL = f"SELECT name, idx, value, description FROM stats WHERE {LOSSES_SQL}"
+# .NET sets memory apart for stubs in blocks, of which it cannot read what is not in use: it writes no more of its
+# jitdump then.
+STUBS_APART = "DOTNET_PerfMapStubGranularity=2"
+ENDED_AT_STUBS = (
+    f".NET could not read memory that it had set apart for stubs, and wrote no more: record with {STUBS_APART}, which "
+    "writes them one by one; a perf-PID.map, which DOTNET_PerfMapEnabled=1 writes as well, names the rest"
+)
 KINDS: dict[str, Kind] = {
     # reading
     "compression_damaged": Kind("error", "the input's compression is damaged", "what comes before the damage is read"),
@@ -267,8 +274,8 @@ KINDS: dict[str, Kind] = {
         "a process that forks while it writes, as CPython's multiprocessing, has its children write the same bytes "
         "again: let it start them by spawn, multiprocessing.set_start_method(\"spawn\")"),
     "dump_unfinished": Kind("loss",
-        "a dump of jitted code ends inside a record: its program ended, or was killed, while it wrote",
-        "what is before that is whole; code that was compiled last may have no name"),
+        "a dump of jitted code ends inside a record: what was compiled after that is not in it",
+        "its program ended, or was killed, while it wrote: code that was compiled last may have no name"),
     "code_unfinished": Kind("info",
         "the code whose record was not finished has the name that is left of it, or that of the code before it that "
         "begins at the same place in the source",

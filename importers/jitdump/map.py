@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from traceferry.common.issue_kinds import ENDED_AT_STUBS
+from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.importers.jitdump.code import add_code, clocks_apart
 from traceferry.importers.jitdump.decode import Dump
@@ -13,6 +15,7 @@ from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import Processes, add_views
 from traceferry.model import Clock, Input, TraceBuilder
 from traceferry.reading import ImportContext
+from traceferry.symbolication.jit_names import Producer
 
 
 def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext) -> None:
@@ -35,9 +38,17 @@ def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext)
         trace.inputs.append(
             Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
         )
+        _note_stubs(dump, code.producer, trace.report)
         add_views(code, trace, processes)
     if trace.clock is None:
         trace.join_clock(Clock("monotonic"))
+
+
+def _note_stubs(dump: Dump, producer: str, report: Report) -> None:
+    """Tells of a dump of .NET that ends at a block of stubs why it does."""
+    load = dump.unfinished
+    if load is not None and producer == "CoreCLR" and Producer(producer).parse(load.name).kind == "stub":
+        report.note("dump_unfinished", where=dump.name, offset=load.at, advice=ENDED_AT_STUBS)
 
 
 def _mapped_at(owner: Owner, context: ImportContext) -> int:

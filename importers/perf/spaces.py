@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.issue_kinds import STUBS_APART
 from traceferry.importers.perf.clocks import clock_of
 from traceferry.importers.perf.dumps import NO_ROWS, Key, code_by_dump, dump_name, dumps_by_program
 from traceferry.importers.perf.map_files import MapFile, MapFiles, read_map_file
@@ -70,7 +71,7 @@ OF_MEMORY_FILE = (
 NOT_IN_DUMP = (
     "its jitdump has no record of this code: what the runtime had not written when the program ended is lost (Bun: let "
     "the program run a few seconds longer; Node: end it by process.exit(), a signal kills it before it writes the "
-    "rest); stubs and trampolines of some runtimes have none"
+    f"rest; .NET: {STUBS_APART}); stubs and trampolines of some runtimes have none"
 )
 # x86's KERNEL_IMAGE_SIZE, the largest.
 KERNEL_SIZE = 1 << 30

@@ -38,8 +38,9 @@ from traceferry.analysis.verdict.runtimes import (
     start,
     with_graph,
     with_names_of,
+    with_variables,
 )
-from traceferry.common.issue_kinds import KINDS
+from traceferry.common.issue_kinds import ENDED_AT_STUBS, KINDS, STUBS_APART
 from traceferry.common.recorder import Command
 from traceferry.files.named_files import IS_ANOTHERS
 from traceferry.model import Trace
@@ -156,6 +157,9 @@ def _advice_for_made(case: Case, what: str) -> list[Advice]:
     """Returns what names the code that one program has in memory; what `functions` tells of the only one is not told
     again."""
     compiler, made, lost = _compiler(case), None, _lost_dumps(case)
+    if _ended_at_stubs(case):
+        again = with_variables(case.command, (STUBS_APART,)) if case.command and case.command.program else None
+        return [Advice("names_missing", f"{what}: {ENDED_AT_STUBS}", again.text if again is not None else "")]
     if compiler is None:
         files = (file for file in case.facts.generated if file)
         made = next(((runtime, file) for file in files if (runtime := runtime_of(file)) is not None), None)
@@ -182,6 +186,13 @@ def _advice_for_made(case: Case, what: str) -> list[Advice]:
     if runtime is not None and (lost or (case.command is not None and is_told(case.command, runtime))):
         return [Advice("names_missing", f"{what}: {runtime.title} {_why_not_read(case, lost)}")]
     return [Advice("names_missing", f"{what}: {_advice_of_report(case)}")]
+
+
+def _ended_at_stubs(case: Case) -> bool:
+    """Whether .NET stopped the jitdump of one of the case's processes at stubs that it could not read."""
+    mine = {str(one.pid) for one in case.trace.processes if case.program in ("", one.name)}
+    _, advice = case.trace.report.of_place("dump_unfinished", lambda path: bool(_numbers_in(path) & mine))
+    return advice == ENDED_AT_STUBS
 
 
 def _lost_dumps(case: Case) -> list[str]:

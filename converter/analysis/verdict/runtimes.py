@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import NamedTuple
 
+from traceferry.common.issue_kinds import STUBS_APART
 from traceferry.common.recorder import CALL_GRAPH, DWARF, Command
 
 VERSION = re.compile(r"\d+\.\d+")
@@ -111,7 +112,7 @@ RUNTIMES = (
         command="erl", inherited="ERL_FLAGS=+JPperf true",
     ),
     Runtime(
-        ".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1",),
+        ".NET", ".NET", r"dotnet|libcoreclr\.so|libclrjit\.so", environment=("DOTNET_PerfMapEnabled=1", STUBS_APART),
         asked="PerfMapEnabled", command="dotnet",
     ),
     # What it compiles keeps frame pointers if it is told to; its own code is unwound.
@@ -200,10 +201,13 @@ def is_asked(command: Command | None, compiler: Compiler) -> bool:
 
 def with_names_of(command: Command, compiler: Compiler) -> Command | None:
     """Returns the command with what lets a compiler tell the names; None where nothing does, or it runs no program."""
+    return with_variables(command, compiler.environment) if command.program and compiler.environment else None
+
+
+def with_variables(command: Command, variables: Sequence[str]) -> Command:
+    """Returns the command whose program gets these variables, NAME=VALUE, in front of its own."""
     words = command.program
-    if not words or not compiler.environment:
-        return None
-    return command.running(("env", *compiler.environment, *(words[1:] if words[0] == "env" else words)))
+    return command.running(("env", *variables, *(words[1:] if words[0] == "env" else words)))
 
 
 def runtime_of(file: str) -> Runtime | None:
@@ -227,10 +231,8 @@ def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] 
     name = words[at] if _has_options(file, runtime.program) else runtime.program
     options = [word for unit in _units(runtime.options) if not _holds(rest, unit) for word in unit]
     first = rest[:1] if rest[:1] == (runtime.behind,) else ()
-    program = [*words[:at], name, *first, *options, *rest[len(first) :]]
-    if environment:
-        program = ["env", *environment, *(program[1:] if program[0] == "env" else program)]
-    return with_graph(command, runtime).running(program)
+    again = with_graph(command, runtime).running([*words[:at], name, *first, *options, *rest[len(first) :]])
+    return with_variables(again, environment) if environment else again
 
 
 def interpreted_only(command: Command, runtime: Runtime) -> str:
@@ -270,7 +272,7 @@ def inheriting(command: Command, runtime: Runtime, file: str) -> Command | None:
     if own is not None:
         variables[-1] = f"{name}={own.removeprefix(f'{name}=')} {runtime.inherited.removeprefix(f'{name}=')}"
         words = tuple(word for word in words if word != own)
-    return with_graph(command, runtime).running(("env", *variables, *words))
+    return with_variables(with_graph(command, runtime).running(words), variables)
 
 
 def is_told(command: Command, runtime: Runtime) -> bool:
