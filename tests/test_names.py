@@ -372,8 +372,18 @@ ORIGINS = {
     "/home/me/.bun/bin/bun": "the release of this version of Bun has the same program with names",
     "/home/me/app/node_modules/@oven/bun-linux-x64/bin/bun":
         "the release of this version of Bun has the same program with names",
-    "/app/node_modules/@img/sharp-linux-x64/lib/sharp.node":
-        "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source @img/sharp-linux-x64 ",
+    "/app/node_modules/bcrypt/build/Release/bcrypt.node":
+        "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source bcrypt builds it here",
+    **{
+        f"/app/node_modules/{name}/lib/x.node": "its makers stripped it, and its package of npm has no source to build "
+        f"it from, of which npm view {name} repository.url tells the place: "
+        for name in (
+            "@img/sharp-linux-x64", "@img/sharp-libvips-linuxmusl-arm64", "esbuild-linux-64", "@esbuild/linux-riscv64",
+            "@swc/core-linux-arm-gnueabihf", "@deno/linux-x64-glibc", "@bazel/bazelisk-linux_x64",
+        )
+    },
+    "/app/node_modules/.pnpm/@parcel+watcher@2.4.1/node_modules/@parcel/watcher/build/Release/watcher.node":
+        "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source @parcel/watcher builds",
     "/nix/store/0c6k6zi5nlyhz9qwk9s2gp1iqjkyq4xg-openssl-3.0.13/lib/libssl.so.3":
         "nix-build '<nixpkgs>' -A ATTRIBUTE.debug",
     "/gnu/store/0c6k6zi5nlyhz9qwk9s2gp1iqjkyq4xg-guile-gnutls-3.7.12/lib/x.so": "guix install guile-gnutls:debug and",
@@ -396,6 +406,20 @@ ORIGINS = {
 def test_what_gives_names_to_what_no_distribution_installed(path: str, release: str, distribution: Path) -> None:
     distribution.write_text(release)
     assert packages.advice_for(path).startswith(ORIGINS[path])
+
+
+@pytest.mark.parametrize(
+    ("file", "advice"),
+    [("binding.gyp", "it came in a package of npm, "), ("Cargo.toml", "it came in a package of npm, "),
+     ("package.json", "its makers stripped it, ")],
+)  # fmt: skip
+def test_a_package_of_npm_that_is_here_has_its_source_or_not(
+    file: str, advice: str, tmp_path: Path, distribution: Path
+) -> None:
+    package = tmp_path / "node_modules" / "tool"
+    package.mkdir(parents=True)
+    (package / file).touch()
+    assert packages.advice_for(f"{package}/bin/tool").startswith(advice)
 
 
 def test_what_gives_names_to_what_conda_installed(tmp_path: Path, distribution: Path) -> None:

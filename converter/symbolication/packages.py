@@ -76,11 +76,6 @@ OTHER_ORIGINS = (
         "baseline and musl likewise): --symbols FILE",
     ),
     (
-        r"/node_modules/(?P<name>(?:@[^/]+/)?[^/]+)/",
-        "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source {name} builds it here, "
-        "with names, if the package has its source; or give a file with symbols: --symbols FILE",
-    ),
-    (
         r"/lib/(?:client|minimal|server|zero)/libjvm\.so$",
         "the vendor of this JDK has its debug files in an archive of their own (Adoptium: debugimage): --symbols DIR",
     ),
@@ -88,6 +83,23 @@ OTHER_ORIGINS = (
 OF_CONDA = (
     "conda's packages are stripped, and have no debug files: the same program of the system, or one built with -g, has "
     "names; or give a file with symbols: --symbols FILE"
+)
+# The innermost package of npm, which may be inside another, or of pnpm.
+PACKAGE_OF_NPM = re.compile(r"(?P<folder>.*/node_modules/(?P<name>(?:@[^/]+/)?[^/]+))/", re.DOTALL)
+# What packages of a platform's binaries end in, which others depend on: @img/sharp-linux-x64, esbuild-linux-64.
+PLATFORM = re.compile(
+    r"(?:.*[-_/])?(?:linux|linuxmusl|android|freebsd|openharmony|netbsd|openbsd|sunos)[-_](?:64|32|x64|x86|x86_64|ia32|x32"
+    r"|amd64|arm64|aarch64|arm|armv\d\w*|ppc64\w*|riscv64\w*|s390x?|loong64|loongarch64|mips\w*)(?:[-_].*)?"
+)
+# What a package that is built where it is installed has: of node-gyp, cmake-js and Rust.
+BUILD_FILES = ("binding.gyp", "CMakeLists.txt", "Cargo.toml")
+BUILT_BY_NPM = (
+    "it came in a package of npm, whose makers stripped it: npm rebuild --build-from-source {name} builds it here, "
+    "with names; or give a file with symbols: --symbols FILE"
+)
+OF_MAKERS = (
+    "its makers stripped it, and its package of npm has no source to build it from, of which npm view {name} "
+    "repository.url tells the place: give a file with symbols, theirs or of a build of yours: --symbols FILE"
 )
 OF_NOBODY = (
     "no package has it: if it is yours, build it without -s, --strip or strip (in profiles of Cargo: strip = false; "
@@ -110,8 +122,19 @@ def elsewhere(path: str) -> str:
         found = re.search(pattern, path)
         if found is not None:
             return advice.format(**{name: shlex.quote(value) for name, value in found.groupdict().items()})
+    package = PACKAGE_OF_NPM.match(path)
+    if package is not None:
+        advice = BUILT_BY_NPM if _has_source(package["folder"], package["name"]) else OF_MAKERS
+        return advice.format(name=shlex.quote(package["name"]))
     is_conda = any(os.path.isdir(parent / CONDA_META) for parent in Path(path).parents)
     return OF_CONDA if is_conda else ""
+
+
+def _has_source(folder: str, name: str) -> bool:
+    """Whether a package of npm can be built, by its files; where they are not here, by its name."""
+    if os.path.isdir(folder):
+        return any(os.path.isfile(os.path.join(folder, file)) for file in BUILD_FILES)
+    return PLATFORM.fullmatch(name) is None
 
 
 def _of_package(path: str) -> str:
