@@ -290,6 +290,28 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["the recording has no call stacks: record with -g",
          "  stacks tell from where functions are called: perf kmem record -g ./app"],
     ),
+    "what QEMU translated, with names, and what it calls": (
+        {"stacks": {"guest-0x401622@#JIT": 40, "f@qemu-x86_64": 60, "g@qemu-x86_64 guest-0x401622@#JIT": 10},
+         "command": "perf record -g qemu-x86_64 -perfmap ./a"},
+        ["100 % of the stacks are cut: what QEMU compiled has neither frame pointers nor unwind information"],
+    ),
+    "QEMU that has translated little": (
+        {"stacks": {"guest-0x401622@#JIT": 10, "f@qemu-x86_64": 90}, "command": "perf record -g qemu-x86_64 ./a"},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
+         "  code without frame pointers ends them; perf can copy the stacks instead: "
+         "perf record --call-graph dwarf,16384 qemu-x86_64 ./a"],
+    ),
+    "what Guile compiled, without stacks": (
+        {"stacks": {"[code~in~//anon]": 50, "f@libguile-3.0.so.1": 50}, "command": "perf record guile a.scm",
+         "call_graph": "none", "notes": {"code_unrecorded": {}}},
+        ["names are missing for 50 % of the samples",
+         "  [code in //anon] (50 %), by Guile: it tells perf nothing of its functions"],
+    ),
+    "what QEMU translated, without stacks": (
+        {"stacks": {"guest-0x401622@#JIT": 40, "f@qemu-x86_64": 60}, "command": "perf record qemu-x86_64 -perfmap ./a",
+         "call_graph": "none"},
+        ["the recording has no call stacks: they would end in what QEMU compiled"],
+    ),
     "leaf functions without a frame pointer": (
         {"stacks": {f"f@app {MAIN}": 100}, "notes": {"callers_missing": {"count": 30}}},
         ["the caller is missing from 30 % of the stacks: their innermost function has no frame pointer",
@@ -592,7 +614,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "code of a runtime that tells perf nothing": (
         {"stacks": {"[code~in~//anon]": 90, "f@poly": 10}, "command": "perf record -g poly a.sml",
          "notes": {"code_unrecorded": {"count": 90}}},
-        ["100 % of the stacks are cut: what Poly/ML compiled keeps no frame pointers",
+        ["100 % of the stacks are cut: what Poly/ML compiled has neither frame pointers nor unwind information",
          "  [code in //anon] (90 %), by Poly/ML: it tells perf nothing of its functions"],
     ),
     "code in memory of nobody that is known": (

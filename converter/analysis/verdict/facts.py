@@ -55,14 +55,15 @@ class Facts:
     neither of a runtime nor of the system; user: those with a frame outside of the kernel, and of these flat: those
     with one; short: those that end after one or two, elsewhere than where a thread begins; adrift: those that end at an
     unknown address; in_language: those short ones that end in a function of a language that a runtime compiled;
-    in_memory: those short or adrift with a frame of code that no file holds and nothing names; limit: at how many
-    frames the kernel stops, 0 where it does not; deepest: those that end there; endings: those under a frame that tells
-    why the stack is cut, by its name; of short, adrift, deepest and endings none that has the beginning of its thread,
-    or main, further inside all the same; runtimes: those with a frame of a runtime, by its file's name; languages:
-    those with a frame of a language that a runtime executes; interpreted: those of which the innermost function of a
-    language is one that only its interpreter tells of; compiled: those with a function of Python's that was compiled to
-    C, by the library of the innermost one; idle: those where nothing was done; libraries: the names of files with
-    frames in them; single: those of one frame."""
+    in_memory: those short or adrift with a frame of code that no file holds and nothing names; jitted: those
+    with a frame of code that no file holds, of no language; limit: at how many frames the kernel stops, 0 where it does
+    not; deepest: those that end there; endings: those under a frame that tells why the stack is cut, by its name; of
+    short, adrift, deepest and endings none that has the beginning of its thread, or main, further inside all the same;
+    runtimes: those with a frame of a runtime, by its file's name; languages: those with a frame of a language that a
+    runtime executes; interpreted: those of which the innermost function of a language is one that only its interpreter
+    tells of; compiled: those with a function of Python's that was compiled to C, by the library of the innermost one;
+    idle: those where nothing was done; libraries: the names of files with frames in them; single: those of one
+    frame."""
 
     samples: int
     nameless: dict[str, int]
@@ -74,6 +75,7 @@ class Facts:
     adrift: int
     in_language: int
     in_memory: int
+    jitted: int
     limit: int
     deepest: int
     endings: dict[str, int]
@@ -194,6 +196,7 @@ class _Stacks:
             adrift=self._sum(used[cut & (n_user > SHORT) & is_adrift]),
             in_language=self._sum(used[cut & (n_user <= SHORT) & self._is_language_frame[self._frame[root[used]]]]),
             in_memory=self._sum(used[cut & ((n_user <= SHORT) | is_adrift) & self._has_generated[used]]),
+            jitted=self._jitted(),
             limit=limit,
             deepest=self._sum(used[cut & (n_user > SHORT) & ~is_adrift & (n_frames == limit)]),
             endings=self._by_name(names, of_root[ends], used[ends]),
@@ -341,6 +344,10 @@ class _Stacks:
             return 0
         innermost = self._nearest(np.where(is_interpreter, 1, np.where(self._is_function_frame, 0, -1))[self._frame])
         return self._sum(self._used[innermost[self._used] == 1])
+
+    def _jitted(self) -> int:
+        is_so = self._categories_called({"JIT"}) | self._is_generated_frame
+        return self._sum(self._used[self._upwards(is_so[self._frame])[self._used] > 0]) if is_so.any() else 0
 
     def _compiled(self) -> dict[str, int]:
         trace = self._trace

@@ -383,6 +383,13 @@ def any_compiler(case: Case) -> Compiler | None:
     return None if is_runtimes else compiler_of(_libraries(case))
 
 
+def executing(case: Case) -> Compiler | None:
+    """Returns what executes the program by code that it compiles, in which stacks end however they are recorded."""
+    compiler = any_compiler(case)
+    is_sampled = case.share(case.facts.jitted) >= RUNTIME_FROM
+    return compiler if compiler is not None and compiler.executes and is_sampled else None
+
+
 def library_of(case: Case) -> str:
     """Returns the library that compiled the code which nothing names, A_LIBRARY where none is around that; "" where a
     runtime may have: CPython compiles nothing if it is not asked, and then what hardly takes time itself."""

@@ -133,12 +133,14 @@ RUNTIMES = (
 class Compiler(NamedTuple):
     """A library that compiles code in the memory of any program. title: for people; files: a regular expression of its
     names; environment: variables with which it tells perf the names; otherwise: what gives names where none do, a part
-    of a sentence."""
+    of a sentence; executes: whether it executes a program, so that nearly all stacks go through what it compiled, and
+    that has neither frame pointers nor unwind information."""
 
     title: str
     files: str
     environment: tuple[str, ...] = ()
     otherwise: str = ""
+    executes: bool = False
 
 
 _NOTHING = "it tells perf nothing of its functions"
@@ -163,13 +165,18 @@ COMPILERS = (
     # Inside of PyTorch and TensorFlow, too.
     Compiler("oneDNN", r"libdnnl\.so\S*|libtorch_cpu\.so|libtensorflow\w*\.so\S*", ("ONEDNN_JIT_PROFILE=2",)),
     Compiler("XLA", r"libjax_common\.so|xla_extension\.so", otherwise=_NOTHING),
-    Compiler("QEMU", r"qemu-\S+", otherwise="QEMU 8 and newer write the names with -perfmap before the program"),
+    Compiler(
+        "QEMU", r"qemu-\S+", otherwise="QEMU 8 and newer write the names with -perfmap before the program",
+        executes=True,
+    ),
     # Runtimes, of which nothing is known that names their functions.
-    Compiler("PyPy", r"(?:lib)?pypy[\d.]*\S*", otherwise=f"{_NOTHING}; CPython 3.13 does with -X perf_jit"),
-    Compiler("Poly/ML", r"poly|libpolyml\.so\S*", otherwise=_NOTHING),
-    Compiler("Racket", r"racket\S*|libracketcs\S*", otherwise=_NOTHING),
-    Compiler("Chez Scheme", r"chez-?scheme\S*|petite\S*", otherwise=_NOTHING),
-    Compiler("Guile", r"guile\S*|libguile\S*\.so\S*", otherwise=_NOTHING),
+    Compiler(
+        "PyPy", r"(?:lib)?pypy[\d.]*\S*", otherwise=f"{_NOTHING}; CPython 3.13 does with -X perf_jit", executes=True
+    ),
+    Compiler("Poly/ML", r"poly|libpolyml\.so\S*", otherwise=_NOTHING, executes=True),
+    Compiler("Racket", r"racket\S*|libracketcs\S*", otherwise=_NOTHING, executes=True),
+    Compiler("Chez Scheme", r"chez-?scheme\S*|petite\S*", otherwise=_NOTHING, executes=True),
+    Compiler("Guile", r"guile\S*|libguile\S*\.so\S*", otherwise=_NOTHING, executes=True),
     Compiler(
         "LuaJIT", r"luajit\S*|libluajit\S*\.so\S*",
         otherwise="it tells perf the names of its traces if it was built with make XCFLAGS=-DLUAJIT_USE_PERFTOOLS",

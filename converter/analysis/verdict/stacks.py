@@ -6,6 +6,7 @@ from traceferry.analysis.verdict.case import JUDGED, MOST_FEW, RUNTIME_FROM, STA
 from traceferry.analysis.verdict.names import (
     any_compiler,
     asks_cpython,
+    executing,
     library_of,
     naming_of,
     other_than,
@@ -122,6 +123,8 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         has_both = is_run_by(case.command, found[0]) or inheriting(case.command, *found) is not None
         advice = (named,) if has_both else (named, *_with_frame_pointers(case))
         return f": {found[0].title} was not asked for frame pointers and names", advice
+    if (compiler := executing(case)) is not None:
+        return f": what {compiler.title} compiled has neither frame pointers nor unwind information", ()
     is_in_memory, library = 2 * facts.in_memory > facts.short + facts.adrift, library_of(case)
     if named is not None and graph in named.command and not (is_in_memory and library):
         return f": record with {CALL_GRAPH} {graph}", (named,)
@@ -259,6 +262,9 @@ def no_stacks(case: Case) -> Finding | None:
     found, named = runtime_and_file(case), naming_of(case)
     if found is not None and named is not None:
         return Finding("no_stacks", 4, "info", _NO_STACKS, 1.0, (named,))
+    if (compiler := executing(case)) is not None:
+        why = f"{_NO_STACKS}: they would end in what {compiler.title} compiled"
+        return Finding("no_stacks", 4, "info", why, 1.0)
     is_whole = (found is not None and found[0].call_graph == "fp") or _is_of_kernel(case)
     options: dict[str, str | None] = {"-g": None} if is_whole else {CALL_GRAPH: DWARF}
     words = "-g" if is_whole else f"{CALL_GRAPH} {DWARF}"
