@@ -341,7 +341,8 @@ SOURCES_SAY: dict[str, Cases] = {
         "JS:a-b-7-turbofan": ("a-b (WASM:7)", f"{WASM}, Turbofan (wasm)"),
         "RegExp.> src: '' flags: 'x' flags: 'gu'": ("/' flags: 'x/gu", "RegExp regexp"),
         "RegExp.< src: 'a+' flags: 'y'": ("/a+/y", "RegExp regexp"),
-        "RegExp:a|b": ("a|b", "RegExp regexp"),
+        "RegExp:a|b": ("/a|b/", "RegExp regexp"),
+        "RegExp::a": (":a", "RegExp regexp"),
         "Stub:js-to-wasm:i:i": ("js-to-wasm:i:i", "JIT stub"),
         "Handler:f": ("f", "JIT inline cache"),
         "Callback:f": ("f", "JIT trampoline"),
@@ -483,6 +484,8 @@ SOURCES_SAY: dict[str, Cases] = {
     "Dart": {"*f": ("*f", "JIT function"), "dart:core": ("dart:core", "JIT function")},
     "unknown": {
         "JS:*f /a.js:1:2": ("f @ /a.js:1:2", f"{JS}, Turbofan"),
+        r"RegExp:(\d+)-([a-z]+)": (r"/(\d+)-([a-z]+)/", "RegExp regexp"),
+        "RegExp::match": ("RegExp::match", "JIT function"),
         "JSC-DFG: f#BbF6aX": ("f", f"{JS}, DFG"),
         "Baseline: f (/a.js:1:2)": ("f @ /a.js:1:2", f"{JS}, Baseline"),
         "LHot;fib(I)I": ("Hot.fib(int)", "Java function"),

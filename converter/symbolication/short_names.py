@@ -14,6 +14,11 @@ _CALL_OPERATOR = "operator()"
 _OPERATOR = "operator"
 # Between which an operator's name stands.
 _SIGNS = ':<>=!+-*/%^&|~()[], "'
+# What a name, its template arguments, tags or lambdas end with, besides letters and digits: other signs in front of a
+# bracket are no signature's, as in Haskell's `GHC.Base.(.)` and V8's `exports.(anonymous)`.
+_ENDS_OF_NAMES = "_>]}'$"
+# The type that a function of Crystal returns, behind the types of its arguments: `new<Int32>:Array(Int32)`.
+_CRYSTAL_TYPE = re.compile(r">:[A-Z]")
 _OTHER_THINGS = (" to", " for")
 # What native images of GraalVM have behind a method, and its stubs behind the method's: digests of the signature.
 _DIGESTS = re.compile(r"(?:__?[0-9a-f]{40}){1,2}\Z")
@@ -45,7 +50,7 @@ def short_name(name: str) -> str:
         return shown[:-1] + suffix if _is_method(shown, name[begin:end]) else name
     if shown.endswith("operator") or (shown.endswith(")") and not shown.endswith(_CALL_OPERATOR)):
         return name
-    return shown[_after_type(shown) :] + suffix
+    return shown[_after_type(shown) :] + suffix if _ends_as_name(shown) and not _CRYSTAL_TYPE.search(shown) else name
 
 
 def brief_name(name: str, longest: int) -> str:
@@ -54,9 +59,19 @@ def brief_name(name: str, longest: int) -> str:
     if len(name) > longest:
         name = _without_template_arguments(name)
     opening = name.replace(_CALL_OPERATOR, _OPERATOR + "__").find("(")
-    if len(name) > longest and opening > 0:
-        name = f"{name[:opening]}(…)"
+    before = name[: max(opening, 0)]
+    # Not `main.(*Server).handle` of Go, `<impl Fn(A)>::call` of Rust, `/^(a|b)/`.
+    if len(name) > longest and before and _ends_as_name(before) and before.count("<") <= before.count(">"):
+        name = f"{before}(…)"
     return f"{name[: longest - 1]}…" if len(name) > longest else name
+
+
+def _ends_as_name(shown: str) -> bool:
+    """Whether what is in front of a bracket can be the name of a function with arguments."""
+    if shown[-1].isalnum() or shown[-1] in _ENDS_OF_NAMES:
+        return True
+    at = shown.rfind(_OPERATOR)
+    return at >= 0 and _is_operator(shown, at)
 
 
 def _without_template_arguments(name: str) -> str:
@@ -108,8 +123,9 @@ def _is_operator(shown: str, at: int) -> bool:
 
 
 def _is_method(shown: str, arguments: str) -> bool:
-    """Whether it is a method, `Class:Method (int)`, not a WebAssembly function, `f (WASM:3)`."""
-    return ":" in shown[:-1].rpartition(" ")[2] and not arguments.startswith("(WASM:")
+    """Whether it is a method, `Class:Method (int)`: no WebAssembly function, `f (WASM:3)`, nor Perl's `main::f (x)`."""
+    name = shown[:-1].rpartition(" ")[2]
+    return ":" in name and "::" not in name and not arguments.startswith("(WASM:")
 
 
 def _without_suffixes(name: str) -> int:

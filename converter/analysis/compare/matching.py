@@ -146,7 +146,7 @@ def _without_arguments(function: Function) -> Key | None:
 
 
 def _without_flags(function: Function) -> Key | None:
-    """V8 of Node.js 20 and older writes regular expressions without slashes and flags."""
+    """V8 of Node.js 20 and older writes regular expressions without flags; other recorders, also without slashes."""
     name, file, line, kind = function
     if kind != "regexp":
         return None

@@ -92,6 +92,11 @@ def _v8_regexp(text: str) -> Parts:
     return plain(f"/{source}/{flags}" if between else text)
 
 
+def _v8_source(text: str) -> Parts | None:
+    """Parses `(a|b)`. `RegExp::match` may be a function of C++."""
+    return plain(f"/{text}/") if not text.startswith(":") else None
+
+
 _V8_MARKERS = (
     ("~", _INTERPRETER),
     ("^", _BASELINE),
@@ -130,7 +135,9 @@ V8: tuple[Pattern, ...] = (
     Pattern("BytecodeHandler:", "stub", "JavaScript", tier("Interpreter", "red", family="BytecodeHandler")),
     # What is behind the dot keeps pprof from taking the name for one of C++: `<` from V8 15 on.
     *(Pattern(f"RegExp.{sign} src: '", "regexp", "RegExp", None, _v8_regexp) for sign in "><"),
-    Pattern("RegExp:", "regexp", "RegExp", own=False),  # Node 16 and older
+    # Node 20 and older, of which flags are not known.
+    Pattern("RegExp:", "regexp", "RegExp", None, _v8_source),
+    Pattern("RegExp:", "regexp", "RegExp", own=False),
     machinery("Stub:", "stub", own=False),
     machinery("Handler:", "inline cache", own=False),
     machinery("Callback:", "trampoline", own=False),

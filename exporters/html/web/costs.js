@@ -248,10 +248,17 @@ function costName(recording, func) {
 function briefName(whole) {
   let name = whole.length > LONGEST_COST_NAME ? withoutTemplateArguments(whole) : whole;
   const open = name.replaceAll("operator()", "operator__").indexOf("(");
-  if (name.length > LONGEST_COST_NAME && open > 0) {
-    name = `${name.slice(0, open)}(…)`;
+  const before = name.slice(0, Math.max(open, 0));
+  if (name.length > LONGEST_COST_NAME && endsAsName(before) && before.split("<").length <= before.split(">").length) {
+    name = `${before}(…)`;
   }
   return name.length > LONGEST_COST_NAME ? `${name.slice(0, LONGEST_COST_NAME - 1)}…` : name;
+}
+
+/** Whether what is in front of a bracket can be the name of a function with arguments. */
+function endsAsName(before) {
+  const at = before.lastIndexOf("operator");
+  return /[\p{L}\p{N}_>\]}'$]$/u.test(before) || (at >= 0 && isOperator(before, at));
 }
 
 /** Whether the name of an operator begins here. */
