@@ -22,7 +22,8 @@ PERIOD_TYPE, PERIOD, COMMENT, DEFAULT_SAMPLE_TYPE = 11, 12, 13, 14
 TYPE, UNIT = 1, 2
 LOCATION_ID, VALUE, LABEL, LABEL_KEY, LABEL_TEXT = 1, 2, 3, 1, 2
 ID, LINE, LINE_FUNCTION, LINE_LINE = 1, 4, 1, 2
-NAME, SYSTEM_NAME, FILENAME, START_LINE = 2, 3, 4, 5
+# Without a system_name (3): a name that equals it is for pprof one to demangle, of which it drops <...> and (...).
+NAME, FILENAME, START_LINE = 2, 4, 5
 # What pprof calls units.
 UNITS = {"ns": "nanoseconds"}
 
@@ -88,7 +89,7 @@ def _write_function(trace: TraceBuilder, out: Output, texts: Strings, func: int)
     name = texts.intern(trace.func_name(func))
     place = _number(LINE_FUNCTION, func + 1) + _number(LINE_LINE, line)
     out.write(_message(LOCATION, _number(ID, func + 1) + _message(LINE, place)))
-    fields = {ID: func + 1, NAME: name, SYSTEM_NAME: name, FILENAME: texts.intern(path), START_LINE: line}
+    fields = {ID: func + 1, NAME: name, FILENAME: texts.intern(path), START_LINE: line}
     out.write(_message(FUNCTION, b"".join(_number(field, value) for field, value in fields.items())))
 
 
