@@ -19,6 +19,7 @@ from traceferry.files.pack import inputs_of, packed_source, unpacked_source
 from traceferry.files.source import Source, open_source, paths_beside
 from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Reading
+from traceferry.symbolication.function_names import demangle_functions
 from traceferry.timeline.apart import begin_together
 from traceferry.timeline.select import select_lasting, select_range, select_threads
 
@@ -84,6 +85,7 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
             if importer in readings:
                 readings[importer].add_to(trace, replace(context, counter=counter, span=span, mapped=mapped))
         begin_together(trace)
+        demangle_functions(trace, sources[0].answers)
     except FormatError as error:
         raise _with_excerpt(error, sources) from None
 

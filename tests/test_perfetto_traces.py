@@ -360,6 +360,13 @@ def test_chrome_json(value: Any, tmp_path: Path) -> None:
     assert [(name.split()[0], values) for name, values in counters] == [("memory", [12.0])]
 
 
+def test_linkage_names_of_slices_are_shown_as_people_write_them(tmp_path: Path) -> None:
+    begun = {"ph": "X", "pid": 1, "tid": 1, "dur": 5}
+    (tmp_path / "x.json").write_text(json.dumps([{"name": "_ZN3foo3barEi", "ts": 1} | begun]))
+    trace = load_checked(tmp_path / "x.json")
+    assert [trace.func_name(func) for func in trace.frames["func"].tolist()] == ["foo::bar(int)"]
+
+
 def art_trace(calls: list[tuple[int, int, int, int]]) -> bytes:
     """A trace of ART, version 2. calls: thread, method, 0 for enter and 1 for leave, µs."""
     text = "*version\n2\nclock=wall\nelapsed-time-usec=900\nvm=art\npid=70\n*threads\n70\tmain\n75\tworker\n*methods\n"

@@ -242,6 +242,12 @@ class GrowingTable(Table):
         self._n += len(part)
         return self._n - len(part)
 
+    def replace(self, name: str, values: Array) -> None:
+        """Gives a column other values. Rows are still found by those that they were added with."""
+        self._check_open()
+        column = {name: np.asarray(values, self.columns[name].dtype)}
+        self._parts = [self.columns | column]
+
     @property
     def columns(self) -> dict[str, Array]:  # type: ignore[override]  # joined when they are asked for
         self._flush()

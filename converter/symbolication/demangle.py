@@ -148,12 +148,12 @@ class Demangler:
         self._shown[name] = shown
 
 
-def demangler_for(answers: Answers, report: Report) -> Demangler:
-    """Returns what demangles for an input: a pack has the names that another library read where it was made."""
+def demangler_for(answers: Answers, report: Report, of: str = "") -> Demangler:
+    """Returns what demangles for an input: a pack has the names that another library read where it was made. of: what
+    is named, of several that an input asks for."""
     made: list[Demangler] = []
-    known = answers.ask(
-        "names of other languages", report, dict[str, str], lambda _: dict(sorted(made[0].read.items())), _texts
-    )
+    question = f"names of other languages{of and f', {of}'}"
+    known = answers.ask(question, report, dict[str, str], lambda _: dict(sorted(made[0].read.items())), _texts)
     made.append(Demangler(known))
     return made[0]
 

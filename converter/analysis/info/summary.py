@@ -32,7 +32,19 @@ from traceferry.analysis.verdict import verdict_of
 from traceferry.common.errors import UsageError
 from traceferry.common.titles import title_of
 from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, LiveSite, growth, live_sites
-from traceferry.model import Array, Counter, Event, HeapGraph, MarkerType, Process, Table, Trace, TraceBuilder, sums
+from traceferry.model import (
+    Array,
+    Counter,
+    Event,
+    HeapGraph,
+    MarkerType,
+    Process,
+    Table,
+    Trace,
+    TraceBuilder,
+    distinct,
+    sums,
+)
 
 TOP = 20
 Json = dict[str, Any]
@@ -104,7 +116,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
         "processes": processes,
         "events": _events(collected),
         "functions": {
-            "total": len(trace.funcs),
+            "total": _n_functions(trace),
             "samples": collected.n_samples,
             "sample_unit": trace.sample_unit,
             "self_ns": sums.total(collected.by_func()["self_ns"]),
@@ -124,6 +136,12 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
     sums.note_saturated(trace.report, summary, where="info")
     verdict = verdict_of(trace, collected.samples, inputs)
     return {"verdict": verdict.as_json(), **summary, "issues": [issue.as_json() for issue in trace.report]}
+
+
+def _n_functions(trace: Trace) -> int:
+    """Returns how many functions run, or were compiled: of several names of one, the others have no frames."""
+    funcs = distinct(np.concatenate((trace.frames["func"], trace.code["func"])))
+    return int(np.count_nonzero(funcs >= 0))
 
 
 def functions_json(collected: Collected, top: int, sort: str) -> list[Json]:
