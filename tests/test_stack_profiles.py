@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builders import stacks
+from builders.dwarf import Dwarf, Symbol
 from outputs import saved
 from readers import perfetto
 from support import for_each, load_checked
@@ -483,6 +484,23 @@ def test_sample_types_labels_and_inlined_lines(tmp_path: Path) -> None:
     assert (trace.unix_start_ns, trace.end_ts - trace.start_ts) == (1_700_000_000 * 10**9, 10**9)
     lib = trace.libs["code_id"][0]
     assert trace.strings[int(lib)] == "ab" * 20
+
+
+@pytest.mark.parametrize("gives_symbols", [False, True])
+def test_lines_without_a_function_are_named_by_the_library(gives_symbols: bool, tmp_path: Path) -> None:
+    """As go tool pprof -proto writes gperftools' profiles: with file and line, but no name."""
+    (tmp_path / "h").write_bytes(Dwarf(5).elf([Symbol("_ZN2ns4leakEv", 0x1000, 16)]))
+    made = stacks.Pprof((("samples", "count"),))
+    program = made.mapping("h")
+    leak, other = (made.location(("", "h.cpp", 6), mapping=program, address=at) for at in (0x401004, 0x402000))
+    bare = made.location(("", "h.cpp", 7))
+    for location, n in ((leak, 3), (other, 2), (bare, 1)):
+        made.sample([location], [n])
+    trace = loaded(tmp_path, made.data(), symbols=str(tmp_path / "h") if gives_symbols else ())
+    name = "ns::leak()" if gives_symbols else "h+0x1004"
+    assert only(trace) == {f"{name}:6": 3, "h+0x2000:6": 2, "[unknown]:7": 1}
+    paths = {trace.strings[int(path)] for path in trace.sources["path"]}
+    assert paths == {"h.cpp"}
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,11 @@ class Location(NamedTuple):
     address: int
     lines: list[Line]
 
+    @property
+    def has_names(self) -> bool:
+        """Whether it tells a function's name. Of older formats, go tool pprof -proto may write lines without."""
+        return any(line.name for line in self.lines)
+
 
 class Mapping(NamedTuple):
     start: int

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from traceferry.files.source import Source
 from traceferry.importers.pprof import layout
 from traceferry.importers.pprof._messages import intern_stacks
-from traceferry.importers.pprof.decode import Location, Profile, Samples, cuts, read_profile
+from traceferry.importers.pprof.decode import Line, Location, Profile, Samples, cuts, read_profile
 from traceferry.libraries.library import Library
 from traceferry.libraries.recorded_files import Recorded
 from traceferry.libraries.search import Libraries
@@ -43,6 +44,8 @@ THREAD, TID = ("thread", "thread name", "thread_name"), ("tid", "thread id", "th
 # What the amounts tell: the size of each object of a sample of a heap.
 OF_AMOUNTS = {"bytes"}
 NUMBERED = re.compile(r"(.*) \((\d{1,15})\)")
+# Of a location that says nothing of its function.
+NO_LINE = Line("", "", 0, 0, 0)
 # Threads that labels make; those of further ones are left out.
 MOST_LABELLED = 256
 GO_RUNTIME = re.compile(
@@ -256,7 +259,7 @@ class _Mapping:
         """Enters the frames of all locations, those of which libraries know the functions, too."""
         unknown: dict[int, list[int]] = defaultdict(list)
         for number, location in self.held.locations.items():
-            if not location.lines and location.mapping in self.held.mappings:
+            if not location.has_names and location.mapping in self.held.mappings:
                 unknown[location.mapping].append(number)
             self._frames[number] = self._rows(location)
         self._numbers = sorted(self._frames)
@@ -275,21 +278,26 @@ class _Mapping:
         _, found = library.found_at(offsets, self.libraries.demangle)
         for number, location, (frames, _) in zip(numbers, locations, found, strict=True):
             if frames:
+                places = zip_longest(frames, location.lines if len(frames) == len(location.lines) else ())
                 self._frames[number] = [
-                    self._row(location, Place(name, path, line, depth=depth))
-                    for depth, (name, path, line) in enumerate(frames)
+                    self._row(location, _placed(Place(name, path, line, depth=depth), told))
+                    for depth, ((name, path, line), told) in enumerate(places)
                 ]
 
     def _rows(self, location: Location) -> list[int]:
-        if not location.lines:
-            of = self.held.mappings.get(location.mapping)
-            name = of.path.rpartition("/")[2] if of is not None else ""
-            address = self._offset(location) if name else location.address & (1 << 64) - 1
-            return [self._row(location, Place(f"{name}+{address:#x}" if name else f"{address:#x}"))]
+        unnamed = self._unnamed(location)
         return [
-            self._row(location, Place(one.name or "[unknown]", one.path, one.line, one.column, one.first_line, depth=n))
-            for n, one in enumerate(location.lines)
+            self._row(location, Place(one.name or unnamed, one.path, one.line, one.column, one.first_line, depth=n))
+            for n, one in enumerate(location.lines or [NO_LINE])
         ]
+
+    def _unnamed(self, location: Location) -> str:
+        """Returns what stands for a function without a name."""
+        if location.lines and not location.address:
+            return "[unknown]"
+        of = self.held.mappings.get(location.mapping)
+        name = of.path.rpartition("/")[2] if of is not None else ""
+        return f"{name}+{self._offset(location):#x}" if name else f"{location.address & (1 << 64) - 1:#x}"
 
     def _row(self, location: Location, place: Place) -> int:
         lib = self._lib(location.mapping)
@@ -335,6 +343,11 @@ def _of_threads(samples: dict[Owner, tuple[Array, Array]]) -> dict[Owner, tuple[
             else:
                 found[owner] = samples[owner]
     return found
+
+
+def _placed(place: Place, told: Line | None) -> Place:
+    """Returns a function with the place that the profile tells, if its library tells none."""
+    return place if told is None or place.path else place._replace(path=told.path, line=told.line, column=told.column)
 
 
 def _unit_of(unit: str) -> tuple[str, int]:
