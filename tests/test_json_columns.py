@@ -132,6 +132,25 @@ def test_members_of_objects_in_a_list(values: list[Any], indent: int | None) -> 
                 assert np.isnan(numbers[nth, column])
 
 
+def test_where_a_list_is_cut() -> None:
+    """Within an element, between two, and behind the last one: at each of its bytes."""
+    whole = b' [{"a": ["]"]}, [1], "x,\\"",]  '
+    ends = [2, 14, 19, 27]
+    for cut in range(2, whole.index(b",]") + 2):
+        end, at = JsonText(memoryview(whole[:cut])).whole_elements(0)
+        assert end == max(one for one in ends if one <= cut)
+        rest = whole[end:cut].lstrip(b", ")
+        assert at == cut - len(rest)
+    assert JsonText(memoryview(whole)).whole_elements(0) == (27, -1)
+    assert JsonText(memoryview(b"[]")).whole_elements(0) == (1, -1)
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[{]", b"[1, }"])
+def test_what_is_no_list_is_refused(text: bytes) -> None:
+    with pytest.raises(FormatError):
+        JsonText(memoryview(text)).whole_elements(0)
+
+
 def test_damaged_objects_are_refused() -> None:
     whole = b'[{"a": 1, "b": [2]}, {"a": "x"}]'
     for cut in range(len(whole)):

@@ -360,6 +360,33 @@ def test_chrome_json(value: Any, tmp_path: Path) -> None:
     assert [(name.split()[0], values) for name, values in counters] == [("memory", [12.0])]
 
 
+CUTS = {
+    "in an event of a list": ("[", b'", "pid"', True),
+    "between two of a list": ("[", b", {", False),
+    "behind the comma": ("[", b"{", False),
+    "in an event of an object": ("{", b'", "pid"', True),
+    "between two of an object": ("{", b", {", True),
+    "behind the events": ("{", b'"a"', True),
+}
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+@pytest.mark.parametrize(("kind", "before", "is_cut"), CUTS.values(), ids=CUTS)
+def test_text_that_ends_too_early(kind: str, before: bytes, is_cut: bool, is_marked: bool, tmp_path: Path) -> None:
+    """What is whole is read. A list of events may end without its bracket, and nothing is missing then."""
+    events = [{"name": f"f{nth}", "pid": 7, "tid": 7, "ph": "X", "ts": 10 * nth, "dur": 5} for nth in range(3)]
+    text = json.dumps(events if kind == "[" else {"traceEvents": events, "metadata": {"a": 1}}).encode()
+    cut = text[: text.rindex(before)]
+    (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf" * is_marked + cut)
+    trace = load_checked(tmp_path / "x.json")
+    n_calls = sum(len(thread.load(trace).calls) // 2 for _, thread in trace.threads)
+    assert n_calls == min(cut.count(b"}"), 3)
+    told = [issue.offset for issue in trace.report if issue.kind == "truncated"]
+    assert bool(told) == is_cut
+    if before == b'", "pid"':
+        assert cut[told[0] - 3 * is_marked :].startswith(b'{"name": "f2')
+
+
 def test_linkage_names_of_slices_are_shown_as_people_write_them(tmp_path: Path) -> None:
     begun = {"ph": "X", "pid": 1, "tid": 1, "dur": 5}
     (tmp_path / "x.json").write_text(json.dumps([{"name": "_ZN3foo3barEi", "ts": 1} | begun]))

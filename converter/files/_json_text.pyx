@@ -53,6 +53,7 @@ for _c in range(MAX_EXPONENT + 1):
 
 MEANINGS = {CUT: "the JSON text ends too early", TOO_DEEP: f"values are nested more than {MAX_DEPTH} levels deep",
             UNEXPECTED: "this is no JSON text"}
+ENDS_EARLY = MEANINGS[CUT]
 
 
 cdef struct Text:
@@ -195,6 +196,33 @@ def members(const unsigned char[::1] data, Py_ssize_t begin):
 def elements(const unsigned char[::1] data, Py_ssize_t begin):
     """Returns (("", begin, end) of the elements of the list at `begin`, its end)."""
     return parts(data, begin, 91)
+
+
+def whole_elements(const unsigned char[::1] data, Py_ssize_t begin):
+    """Returns, of the list at `begin`, or after white space there, (where its last whole element ends, or its bracket
+    where none is; where the element begins within which the text ends, or the end of the text between two; -1: the list
+    is whole)."""
+    cdef Text text = opened(data)
+    cdef Py_ssize_t i = blank(&text, begin)
+    if i >= text.size or text.at[i] != 91:
+        raise JsonError(MEANINGS[CUT if i >= text.size else UNEXPECTED], i, [])
+    i += 1
+    cdef Py_ssize_t end = i
+    cdef Py_ssize_t stop = 0
+    with nogil:
+        while True:
+            i = blank(&text, i)
+            if i < text.size and text.at[i] == 44:
+                i = blank(&text, i + 1)
+            if i >= text.size or text.at[i] == 93:
+                break
+            stop = value(&text, i)
+            if stop < 0:
+                break
+            i = end = stop
+    if stop < 0 and stop != CUT:
+        raise JsonError(MEANINGS[stop], text.stopped, [])
+    return end, -1 if stop >= 0 and i < text.size else i
 
 
 cdef Text opened(const unsigned char[::1] data):

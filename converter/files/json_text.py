@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
 from traceferry.files._json_text import (
+    ENDS_EARLY,
     JsonError,
     elements,
     lists_in,
@@ -24,6 +25,7 @@ from traceferry.files._json_text import (
     numbers_in,
     rows_in,
     skip,
+    whole_elements,
     without_columns,
 )
 
@@ -108,6 +110,14 @@ class JsonText:
         self._of_root[begin] = _ranges(found)
         return Range(begin, end)
 
+    def ends_early(self) -> bool:
+        """Whether what is wrong with the text is that it ends too early."""
+        try:
+            self._root()
+        except JsonError as problem:
+            return problem.message == ENDS_EARLY
+        return False
+
     def members(self, of: Range) -> dict[str, Range]:
         """Returns the values of an object's members; of two of one name, the later one."""
         if of.begin in self._of_root:
@@ -121,6 +131,15 @@ class JsonText:
         """Returns the elements of a list."""
         try:
             return [Range(begin, end) for _, begin, end in elements(self.data, of.begin)[0]]
+        except JsonError as problem:
+            raise self._error(problem.message, problem.offset) from None
+
+    def whole_elements(self, begin: int) -> tuple[int, int]:
+        """Returns, of the list that begins at `begin`, or after white space there, (where its last whole element ends;
+        where the element begins within which the text ends, or the end of the text between two; -1: the list is whole).
+        Raises FormatError for text that is damaged before its end."""
+        try:
+            return whole_elements(self.data, begin)
         except JsonError as problem:
             raise self._error(problem.message, problem.offset) from None
 

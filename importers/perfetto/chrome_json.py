@@ -1,4 +1,5 @@
-"""Layout: Chrome's JSON, of which trace_processor gets a copy where it would take several threads or processes for one.
+"""Layout: Chrome's JSON, of which trace_processor gets a copy where it would take several threads or processes for one,
+or would refuse it because it ends too early.
 
 It reads numbers of 32 bits, all others as 0, and thread 0 as that of the process's number (CoerceToUint32 and
 ParseTraceEventContents of json_trace_tokenizer.cc). Writers that print pthread_self() have larger ones; profiles of
@@ -39,6 +40,32 @@ NOT_WHOLE = -(1 << 63)  # what EventNumbers says of a number that has a fraction
 def has_mark(data: memoryview) -> bool:
     """Whether a byte order mark is in front of the text, which trace_processor does not take for JSON."""
     return is_json(data) and bytes(data[: len(BYTE_ORDER_MARK)]) == BYTE_ORDER_MARK
+
+
+class Cut(NamedTuple):
+    """Text that ends too early. at: where the event that is cut begins, or the end; end: of the last whole event;
+    closing: what trace_processor needs behind that."""
+
+    at: int
+    end: int
+    closing: bytes
+
+
+def cut_of(data: memoryview) -> Cut | None:
+    """Returns where the text ends too early; None: it is whole. A list of events may end without its bracket."""
+    if not is_json(data):
+        return None
+    text, (seen, is_whole) = JsonText(data), members_seen(data)
+    try:
+        if not seen:
+            end, at = text.whole_elements(len(BYTE_ORDER_MARK) if has_mark(data) else 0)
+            return Cut(at, end, b"") if 0 <= at < len(data) else None
+        if is_whole or EVENTS not in seen or not text.ends_early():
+            return None
+        end, at = text.whole_elements(seen[EVENTS])
+    except FormatError:
+        return None
+    return Cut(at if at >= 0 else len(data), end, b"]}")
 
 
 def other_numbers(data: memoryview) -> dict[int, int]:

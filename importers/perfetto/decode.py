@@ -14,7 +14,14 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
 from traceferry.importers.perfetto import queries
-from traceferry.importers.perfetto.chrome_json import has_mark, other_numbers, whole_profiles, write_copy
+from traceferry.importers.perfetto.chrome_json import (
+    Cut,
+    cut_of,
+    has_mark,
+    other_numbers,
+    whole_profiles,
+    write_copy,
+)
 from traceferry.model import Array
 from traceferry.trace_processor.engine import find_engine
 from traceferry.trace_processor.results import Answer
@@ -25,7 +32,8 @@ from traceferry.trace_processor.session import Session, SqlError
 class Tables:
     """version: of trace_processor; answers: by the names of `queries.ALL`; missing: those of which this version lacks a
     table; refused: why it did not run others; left_out: (name, rows) of the tables that are not read; numbers: what the
-    numbers of processes and threads stand for that trace_processor got in place of others."""
+    numbers of processes and threads stand for that trace_processor got in place of others; cut: where text ends too
+    early, None: nowhere."""
 
     version: str
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -33,6 +41,7 @@ class Tables:
     refused: list[str] = field(default_factory=list)
     left_out: list[tuple[str, int]] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
+    cut: Cut | None = None
 
     def __getitem__(self, name: str) -> Answer:
         return self.answers.get(name, EMPTY)
@@ -55,14 +64,14 @@ def read_tables(source: Source, trace_processor: str | None) -> Tables:
     """Loads a trace and asks for all of it. Raises UsageError without trace_processor, FormatError for what it cannot
     read."""
     engine = find_engine(trace_processor)
-    numbers = other_numbers(source.data)
-    with _file_of(source, numbers) as path:
+    numbers, cut = other_numbers(source.data), cut_of(source.data)
+    with _file_of(source, numbers, cut) as path:
         try:
             with Session(engine, path) as session:
                 tables = _ask(session, engine.version)
         except FormatError as error:
             raise FormatError(error.message, path=source.path) from None
-    tables.numbers = numbers
+    tables.numbers, tables.cut = numbers, cut
     return tables
 
 
@@ -99,11 +108,12 @@ def _answer(session: Session, tables: Tables, name: str, sql: str) -> None:
 
 
 @contextmanager
-def _file_of(source: Source, numbers: dict[int, int]) -> Iterator[str]:
+def _file_of(source: Source, numbers: dict[int, int], cut: Cut | None) -> Iterator[str]:
     """Yields a file with the source's bytes, but for what trace_processor does not take as it is (chrome_json.py): the
     input's own where it is one, and not compressed."""
     profiles = whole_profiles(source.data, numbers)
-    is_copied = bool(numbers) or bool(profiles) or has_mark(source.data)
+    closing = cut.closing if cut is not None else b""
+    is_copied = bool(numbers) or bool(profiles) or bool(closing) or has_mark(source.data)
     try:
         is_plain = os.path.getsize(source.path) == len(source.data) and not is_copied
     except OSError:
@@ -115,7 +125,8 @@ def _file_of(source: Source, numbers: dict[int, int]) -> Iterator[str]:
         path = os.path.join(folder, "trace")
         with open(path, "wb") as file:
             if is_copied:
-                write_copy(source.data, numbers, profiles, file)
+                write_copy(source.data[: cut.end] if cut is not None else source.data, numbers, profiles, file)
+                file.write(closing)
             else:
                 file.write(source.data)
         yield path

@@ -489,6 +489,8 @@ class _Mapping:
             whole = whole_until(self.source.data)
             is_cut = whole < len(self.source.data)
             report.note("truncated", is_cut, where=where, offset=whole, detail=f"{where}: the last packet")
+        if tables.cut is not None:
+            report.note("truncated", where=where, offset=tables.cut.at, detail=f"{where}: the last event")
         report.note("numbers_replaced", len(tables.numbers), where=where)
         report.note("slices_cut", self.n_moved, where=where)
         if tables.missing:
