@@ -1,4 +1,4 @@
-"""Map: heap graphs become heap snapshots; heap profiles, and profiles without times, become views."""
+"""Map: heap graphs become heap snapshots; heap profiles, and profiles without times, become samples of events."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from traceferry.model import (
     HEAP_ROOTS,
     SAMPLES,
     Array,
+    Event,
     HeapGraph,
     HeapSnapshot,
     Process,
@@ -24,6 +25,7 @@ from traceferry.model import (
     TraceBuilder,
     rows_by_key,
 )
+from traceferry.timeline.stack_profiles import as_samples
 
 UNNAMED_CLASS = "[unknown class]"
 # Units of pprof's sample types: the unit of the samples, and how many of it one is.
@@ -116,69 +118,124 @@ def _root(kind: str) -> str:
     return " ".join(word.upper() if word in ("jni", "vm") else word for word in words)
 
 
-# ---------------------------------------------------------------- views
+# ---------------------------------------------------------------- heap profiles, and profiles without times
 
 
-def add_heap_views(tables: Tables, stacks: Array, span: Span, process: Process, upid: int) -> None:
-    """Adds views of each heap of a process that a heap profiler sampled: bytes that are not freed, and all that were
-    allocated. They stand at the time of the last dump."""
-    answer = tables["heap_profiles"]
-    is_mine = answer["upid"].numbers(-1) == upid
-    if not is_mine.any():
-        return
-    names = np.array(answer["heap_name"].texts(), object)
-    ts, size, callsite = (answer[name].numbers(-1) for name in ("ts", "size", "callsite_id"))
-    for heap in dict.fromkeys(names[is_mine].tolist()):
-        rows = np.flatnonzero(is_mine & (names == heap))
-        at = span.of(int(ts[rows].max()))
-        for title, weight in (("unreleased", size[rows]), ("allocated", np.maximum(size[rows], 0))):
-            view = View(f"{title} memory of {encodable(heap) or 'heap'}", "bytes", at)
-            process.threads += view.thread(callsite[rows], weight.astype(np.float64), stacks, process)
-
-
-class View(NamedTuple):
-    """A thread that says what stacks have in all. ts: when that was."""
+class Measure(NamedTuple):
+    """What stacks have in all, of something that is counted. unit: of an event; callsite, weight: of each row, of which
+    those of a stack are summed up."""
 
     name: str
     unit: str
-    ts: int
+    callsite: Array
+    weight: Array
 
-    def thread(self, callsite: Array, weight: Array, stacks: Array, process: Process) -> Sequence[Thread]:
-        """Returns a thread of the process with what weighs more than nothing, none where nothing does. weight: of each
-        row, which are summed up by stack."""
-        stack = stacks[np.where((callsite >= 0) & (callsite < len(stacks)), callsite, -1)]
+    def samples(self, stacks: Array, ts: int) -> Table:
+        """Returns samples of what weighs more than nothing, all at one time."""
+        stack = stacks[np.where((self.callsite >= 0) & (self.callsite < len(stacks)), self.callsite, -1)]
         held, nth = np.unique(stack, return_inverse=True)
-        total = np.minimum(np.bincount(nth, weight, len(held)), MOST).round().astype(np.int64)
+        total = np.minimum(np.bincount(nth, self.weight, len(held)), MOST).round().astype(np.int64)
         kept = total > 0
-        if not kept.any():
-            return ()
-        columns = {"ts": np.full(int(kept.sum()), self.ts), "stack": held[kept], "weight": total[kept]}
-        return (view_of(self.name, self.unit, Table(SAMPLES, columns), process),)
+        return Table(SAMPLES, {"ts": np.full(int(kept.sum()), ts), "stack": held[kept], "weight": total[kept]})
+
+
+class HeapProfile(NamedTuple):
+    """What a heap profiler sampled. name: of the heap; ts: of the last dump, as tables have it; measures: bytes and
+    objects that are not freed, and all that were allocated."""
+
+    name: str
+    ts: int
+    measures: list[Measure]
+
+
+def heap_profiles(tables: Tables, upid: int) -> list[HeapProfile]:
+    """Returns those of the heaps of a process."""
+    answer = tables["heap_profiles"]
+    is_mine = answer["upid"].numbers(-1) == upid
+    names = np.array(answer["heap_name"].texts(), object)
+    ts, callsite = (answer[name].numbers(-1) for name in ("ts", "callsite_id"))
+    amounts = {"memory": ("bytes", answer["size"].numbers()), "objects": ("count", answer["count"].numbers())}
+    found: list[HeapProfile] = []
+    for heap in dict.fromkeys(names[is_mine].tolist()):
+        rows = np.flatnonzero(is_mine & (names == heap))
+        name = encodable(heap) or "heap"
+        measures = [
+            Measure(f"{title} {what} of {name}", unit, callsite[rows], of(amount[rows]).astype(np.float64))
+            for what, (unit, amount) in amounts.items()
+            for title, of in (("unreleased", np.asarray), ("allocated", partial(np.maximum, 0)))
+        ]
+        found.append(HeapProfile(name, int(ts[rows].max()), measures))
+    return found
+
+
+def add_views(measures: Sequence[Measure], stacks: Array, ts: int, process: Process) -> None:
+    """Adds a view of each measure of bytes, for a trace that tells each allocation, too."""
+    for measure in measures:
+        samples = measure.samples(stacks, ts)
+        if measure.unit == "bytes" and len(samples):
+            process.threads.append(view_of(measure.name, measure.unit, samples, process))
+
+
+def add_measures(
+    trace: TraceBuilder, name: str, measures: Sequence[Measure], stacks: Array, ts: int, process: Process
+) -> None:
+    """Adds a thread whose samples have these, each an event. The first is what samples count, where nothing else was
+    sampled."""
+    rows = [_event_row(trace, measure) for measure in measures]
+    samples = dict(zip(rows, (measure.samples(stacks, ts) for measure in measures), strict=True))
+    n_samples = sum(map(len, samples.values()))
+    if n_samples:
+        data = partial(_of_events, samples)
+        process.threads.append(Thread(_free_tid(process), name, not process.threads, ts, ts, data, n_samples))
+
+
+def _of_events(samples: dict[int, Table], _: TraceBuilder) -> ThreadData:
+    others = {row: table for row, table in samples.items() if row and len(table)}
+    return ThreadData(samples=samples.get(0, Table(SAMPLES)), other_samples=others)
+
+
+def _event_row(trace: TraceBuilder, measure: Measure) -> int:
+    """Returns the row of the trace's event for a measure, which it may get."""
+    keys = [event.key for event in trace.events]
+    of_main, further = as_samples(measure.name, measure.unit), Event(measure.name, measure.unit)
+    if keys[:1] == [of_main.key]:
+        return 0
+    event = further if keys else of_main
+    if event.key not in keys:
+        trace.events.append(event)
+        return len(keys)
+    return keys.index(event.key)
 
 
 def view_of(name: str, unit: str, samples: Table, process: Process) -> Thread:
     """Returns a thread of the process with these samples, of which there is at least one."""
-    tid = max((thread.tid for thread in process.threads), default=process.pid) + 1
     first, last = int(samples["ts"][0]), int(samples["ts"][-1])
-    return Thread(tid, name, False, first, last, partial(_samples, samples), len(samples), unit)
+    return Thread(_free_tid(process), name, False, first, last, partial(_samples, samples), len(samples), unit)
+
+
+def _free_tid(process: Process) -> int:
+    return max((thread.tid for thread in process.threads), default=process.pid) + 1
 
 
 def _samples(samples: Table, _: TraceBuilder) -> ThreadData:
     return ThreadData(samples=samples)
 
 
-def profiles_without_times(tables: Tables, stacks: Array, start_ts: int) -> list[Process]:
-    """Returns a process of views for each file of pprof or of collapsed stacks: a view for each type of its samples."""
+def add_profiles_without_times(trace: TraceBuilder, tables: Tables, stacks: Array, start_ts: int) -> None:
+    """Adds a process for each file of pprof or of collapsed stacks. The last type of its samples is the main one, as
+    pprof has it."""
     profiles, samples = tables["aggregate_profiles"], tables["aggregate_samples"]
     rows = rows_by_key(samples["profile"].numbers(-1))
     value, callsite = np.nan_to_num(samples["value"].reals()), samples["callsite_id"].numbers(-1)
     texts = (profiles[name].texts() for name in ("scope", "type", "unit"))
-    found: dict[str, Process] = {}
+    measures: dict[str, list[Measure]] = {}
     for number, scope, kind, unit in zip(profiles["id"].numbers().tolist(), *texts, strict=True):
-        name = encodable(scope) or "profile"
-        process = found.setdefault(name, Process(0, name, start_ts, start_ts))
         mine = rows.get(number, np.zeros(0, np.int64))
-        known, factor = SAMPLE_UNITS.get(unit, ("samples", 1.0))
-        view = View(encodable(kind) or "samples", known, start_ts)
-        process.threads += view.thread(callsite[mine], value[mine] * factor, stacks, process)
-    return [process for process in found.values() if process.threads]
+        known, factor = SAMPLE_UNITS.get(unit, ("count", 1.0))
+        measure = Measure(encodable(kind) or "samples", known, callsite[mine], value[mine] * factor)
+        measures.setdefault(encodable(scope) or "profile", []).insert(0, measure)
+    for name, of_file in measures.items():
+        process = Process(0, name, start_ts, start_ts)
+        add_measures(trace, name, of_file, stacks, start_ts, process)
+        if process.threads:
+            trace.processes.append(process)

@@ -12,7 +12,15 @@ from traceferry.files.source import Source
 from traceferry.importers.perfetto._packets import whole_until
 from traceferry.importers.perfetto._slices import extent
 from traceferry.importers.perfetto.decode import Tables
-from traceferry.importers.perfetto.heaps import Span, add_heap_views, profiles_without_times, snapshots, view_of
+from traceferry.importers.perfetto.heaps import (
+    Span,
+    add_measures,
+    add_profiles_without_times,
+    add_views,
+    heap_profiles,
+    snapshots,
+    view_of,
+)
 from traceferry.importers.perfetto.layout import is_perfetto_trace
 from traceferry.importers.perfetto.metadata import attributes_of, clock_of, metadata, producer
 from traceferry.importers.perfetto.scheduling import cpus, own_stopped, read_scheduling, unknown_after
@@ -142,8 +150,14 @@ class _Mapping:
             process.start_ts = min(process.start_ts, found[0].start_ts)
             process.end_ts = max(process.end_ts, *(snapshot.end_ts for snapshot in found))
         for upid in dict.fromkeys(tables["heap_profiles"]["upid"].numbers(-1).tolist()):
-            add_heap_views(tables, self.stacks, self.span, self._process(upid), upid)
-        trace.processes += profiles_without_times(tables, self.stacks, self.start)
+            process = self._process(upid)
+            for heap in heap_profiles(tables, upid):
+                at = self.span.of(heap.ts)
+                if self.is_ours:
+                    add_views(heap.measures, self.stacks, at, process)
+                else:
+                    add_measures(trace, heap.name, heap.measures, self.stacks, at, process)
+        add_profiles_without_times(trace, tables, self.stacks, self.start)
 
     # ------------------------------------------------------------ processes and threads
 

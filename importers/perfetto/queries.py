@@ -98,7 +98,7 @@ SELECT id, upid, graph_sample_ts AS ts, self_size AS size, type_id, root_type FR
 HEAP_CLASSES = "SELECT id, coalesce(deobfuscated_name, name) AS name FROM heap_graph_class ORDER BY id"
 HEAP_REFERENCES = """
 SELECT owner_id, owned_id FROM heap_graph_reference WHERE owned_id IS NOT NULL AND owner_id IS NOT NULL ORDER BY id"""
-HEAP_PROFILES = "SELECT ts, upid, heap_name, callsite_id, size FROM heap_profile_allocation ORDER BY id"
+HEAP_PROFILES = "SELECT ts, upid, heap_name, callsite_id, size, count FROM heap_profile_allocation ORDER BY id"
 AGGREGATE_PROFILES = """
 SELECT id, scope, sample_type_type AS type, sample_type_unit AS unit FROM __intrinsic_aggregate_profile ORDER BY id"""
 AGGREGATE_SAMPLES = """
