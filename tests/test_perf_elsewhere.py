@@ -166,7 +166,8 @@ def test_the_kernel_of_a_guest_hides_nothing_of_the_host() -> None:
 
 
 def why(path: str, when: float | None = 1e9, build_id: str = "") -> tuple[str, str]:
-    files = recorded_files.RecordedFiles(traceferry.Report(), (), (), ImportContext().limit, when)
+    times = recorded_files.RecordedTimes(when, when) if when is not None else None
+    files = recorded_files.RecordedFiles(traceferry.Report(), (), (), ImportContext().limit, times)
     return files.why_unnamed(path, build_id, None)
 
 
@@ -283,10 +284,13 @@ def test_a_link_to_a_file_changes_nothing(
     assert ("f" in names, not issues(trace, "names_missing")) == (is_named, is_named)
 
 
-def trace_with(data: PerfData, library: str, context: ImportContext | None = None, **mapping: Any) -> Trace:
-    """Reads the recording with two samples in the library."""
+def trace_with(
+    data: PerfData, library: str, context: ImportContext | None = None, path: str = "perf.data", **mapping: Any
+) -> Trace:
+    """Reads the recording with two samples in the library. path: of the recording's file."""
     data.mmap2(PID, PID, LIB, 0x1000, 0x1000, library, ts=0, **mapping)
-    return read(data.sample(PID, PID, START, LIB).sample(PID, PID, START + 1, LIB + 8), context=context)
+    data.sample(PID, PID, START, LIB).sample(PID, PID, START + 1, LIB + 8)
+    return read(data, context=context, path=path)
 
 
 def others(trace: Trace) -> list[str]:
@@ -311,6 +315,39 @@ def test_perf_takes_build_ids_of_what_is_at_the_path_for_perf(
     if listed is not None:
         data.feature(BUILD_ID=[(PID, bytes.fromhex(listed), library)])
     assert others(trace_with(data, library, inode=9, **mapping)) == ([library] if is_another else [])
+
+
+# Hours from the start of a recording of two hours, whose file was written an hour later, to the last change of the
+# content and of the inode of another file than was mapped; whether its build id is recorded; whether the loss is told
+SINCE_THE_START = {
+    "put there while it was recorded": (1, 1, True, True),
+    "put there while it was recorded, without a build id": (1, 1, False, True),
+    "linked from perf's cache when that ended": (-1, 2.5, True, True),
+    "written when nothing happened any more, before perf ended": (2.5, 2.5, True, True),
+    "written before the recording was copied, without a build id": (2.5, 2.5, False, False),
+    "put there again after all": (-1, 4, True, False),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "inode_changed", "has_id", "is_another"), SINCE_THE_START.values(), ids=SINCE_THE_START
+)
+def test_a_file_counts_as_it_was_when_the_recording_ended(
+    changed: float, inode_changed: float, has_id: bool, is_another: bool, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The wall-clock time that perf record -k tells is that of the start."""
+    hours = int(changed * HOUR), int(inode_changed * HOUR)
+    data, library = another_file(tmp_path, monkeypatch, changed=hours[0], inode_changed=hours[1])
+    if has_id:
+        data.feature(BUILD_ID=[(PID, b"\x12" * 20, library)])
+    data.sample(PID, PID, START + 2 * HOUR * 10**9)
+    path, written = tmp_path / "perf.data", time.time() + 3 * HOUR
+    path.touch()
+    os.utime(path, (written, written))
+    trace = trace_with(data, library, path=str(path), device=(8, 1), inode=9)
+    names = {trace.func_name(func) for func in range(len(trace.funcs))}
+    assert (bool(others(trace)), "f" in names) == (is_another, is_another or has_id)
 
 
 @pytest.mark.parametrize("place", ["sysroot", "symbols"])

@@ -78,6 +78,14 @@ class Inode(NamedTuple):
     number: int
 
 
+class RecordedTimes(NamedTuple):
+    """The end of a recording, which is its last record, and when its file was last written to, in seconds since 1970.
+    Between the two the recorder reads build ids, and links files into its cache; a copy was written later."""
+
+    ended: float
+    written: float
+
+
 class Recorded(NamedTuple):
     """A library as an input names it. path: on the recorded machine, or its name alone; build_id: in hex, "" is
     unknown; category: of its code, "" is by its path; begin, length: the bytes of the file that were mapped, 0 is
@@ -96,8 +104,8 @@ class Recorded(NamedTuple):
 
 class RecordedFiles:
     """Opens files at the paths that are recorded. sysroots: copies of the recorded machine's file tree; folders: the
-    user's, which may be build-id caches of perf's; unchanged_since: when the recording was last written to, in seconds
-    since 1970, None where another machine or another kernel was recorded."""
+    user's, which may be build-id caches of perf's; times: of the recording, None where another machine or another
+    kernel was recorded."""
 
     def __init__(
         self,
@@ -105,13 +113,13 @@ class RecordedFiles:
         sysroots: Sequence[str],
         folders: Sequence[str],
         limit: Limit,
-        unchanged_since: float | None,
+        times: RecordedTimes | None,
     ) -> None:
         self._report = report
         self._sysroots = sysroots
         self._folders = folders
         self._limit = limit
-        self._unchanged_since = unchanged_since
+        self._times = times
 
     def local(self, path: str, build_id: str) -> Local:
         """Returns the recorded file: in a file tree of the user's, at its path, or in perf's cache, if it is of that
@@ -191,7 +199,7 @@ class RecordedFiles:
             status = os.stat(path)
         except (OSError, ValueError):
             return None
-        if not self._is_unchanged(status, recorded.inode):
+        if not recorded.is_another and not self._is_unchanged(status, recorded.inode):
             return None
         source = self._opened(path)
         if source is None or not covers_code(source.data, recorded.begin, recorded.begin + recorded.length):
@@ -200,32 +208,40 @@ class RecordedFiles:
         return source
 
     def is_another(self, path: str, build_id: str, inode: Inode) -> bool:
-        """Whether another file was mapped than the one at this path, which was there already when the recording was
-        written to last, and has the recorded build id, or none is recorded: programs in containers, in mount namespaces
-        or below another root have files of their own. inode: of the file that was mapped. False where that cannot be
-        told: of another machine, and of file systems without a block device, as btrfs and overlayfs, of which stat(2)
-        has other numbers than the kernel records."""
+        """Whether another file was mapped than the one at this path, which was there already when the recorder read its
+        build id, or, where none is recorded, when the recording ended: programs in containers, in mount namespaces or
+        below another root have files of their own, and programs are built again while they run. inode: of the file
+        that was mapped. False where that cannot be told: of another machine, and of file systems without a block
+        device, as btrfs and overlayfs, of which stat(2) has other numbers than the kernel records."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):
             return False
         here = _inode_of(status)
-        if not self._is_unchanged(status, inode) or not inode.number or not here.device[0]:
+        if not self._was_there(status, build_id) or not inode.number or not here.device[0]:
             return False
         is_another = not inode.device[0] or (inode.device == here.device and inode.number != here.number)
         return is_another and self._at(path, build_id)[0] is not None
 
+    def _was_there(self, status: os.stat_result, build_id: str) -> bool:
+        """Whether a file was as it is now when the recorder read build ids of this machine's files, after the last
+        record; or, without a recorded build id, at the last record."""
+        if self._times is None:
+            return False
+        changed = max(status.st_mtime, status.st_ctime)
+        return changed <= (max(self._times) if build_id else self._times.ended)
+
     def _is_unchanged(self, status: os.stat_result, inode: Inode | None) -> bool:
-        """Whether nobody has written to a file since the recording, which is of this machine and kernel. inode: of the
-        file that was mapped.
+        """Whether nobody has written to a file since the recording ended, which is of this machine and kernel. inode:
+        of the file that was mapped.
 
         What is copied over another file may keep an old time of its content, but not of its inode. That time changes,
         too, where the same file has got another link since, as perf's cache of build ids makes.
         """
-        if self._unchanged_since is None or status.st_mtime > self._unchanged_since:
+        if self._times is None or status.st_mtime > self._times.ended:
             return False
         is_linked = status.st_nlink > 1 and inode is not None and inode == _inode_of(status)
-        return is_linked or status.st_ctime <= self._unchanged_since
+        return is_linked or status.st_ctime <= self._times.ended
 
     def why_unnamed(self, path: str, build_id: str, inode: Inode | None) -> tuple[str, str]:
         """Returns (why nothing names the file at this path; what the user can do), "" where nothing special is known of
@@ -236,7 +252,7 @@ class RecordedFiles:
 
     def _is_gone_from_temporary(self, path: str) -> bool:
         is_temporary = path.startswith(TEMPORARY) and not path.startswith(APP_IMAGE)
-        return self._unchanged_since is not None and is_temporary and not os.path.exists(path)
+        return self._times is not None and is_temporary and not os.path.exists(path)
 
     def _why_without_id(self, path: str, inode: Inode | None) -> tuple[str, str]:
         if path.lower().endswith(DOTNET_IMAGES):
@@ -247,7 +263,7 @@ class RecordedFiles:
             return "the recorder keeps a copy of it without --buildid-mmap only", IS_CACHED
         if not os.path.isabs(path):
             return "", ""
-        if self._unchanged_since is None:
+        if self._times is None:
             return "", IS_AT_ITS_PATH if os.path.isfile(path) else ""
         try:
             status = os.stat(path)

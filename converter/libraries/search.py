@@ -25,6 +25,7 @@ from traceferry.libraries.recorded_files import (
     OF_BUILD,
     Recorded,
     RecordedFiles,
+    RecordedTimes,
 )
 from traceferry.model import Array, TraceBuilder, category_of_file
 from traceferry.reading import ImportContext
@@ -93,7 +94,7 @@ def _is_program(symbols: Symbols) -> bool:
 
 
 class Libraries:
-    """The libraries of an input, each once. beside: the input's file, beside which symbols may be; unchanged_since: see
+    """The libraries of an input, each once. beside: the input's file, beside which symbols may be; times: see
     RecordedFiles; keeps_frames: whether a pack has the call-frame information of all of them, to unwind stacks."""
 
     def __init__(
@@ -101,7 +102,7 @@ class Libraries:
         trace: TraceBuilder,
         context: ImportContext,
         beside: Source | None = None,
-        unchanged_since: float | None = None,
+        times: RecordedTimes | None = None,
         keeps_frames: bool = False,
     ) -> None:
         self.libraries: list[Library] = []
@@ -118,7 +119,7 @@ class Libraries:
         self._answers = beside.answers if beside is not None else MACHINE
         self.demangle = demangler_for(self._answers, trace.report)
         self._keeps_frames = keeps_frames
-        self._files = RecordedFiles(trace.report, context.sysroots, context.folders, context.limit, unchanged_since)
+        self._files = RecordedFiles(trace.report, context.sysroots, context.folders, context.limit, times)
 
     def library(self, recorded: Recorded) -> Library:
         """Returns the library, with what names it, if that is here."""

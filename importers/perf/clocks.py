@@ -59,6 +59,19 @@ def join_clock(trace: TraceBuilder, recording: Recording, given_ns: int | None) 
     return offset_ns
 
 
+def ended_at(recording: Recording, written_at: float) -> float:
+    """Returns when the last record was made, in seconds since 1970; written_at, which is when the file was last written
+    to, where the recording does not tell it."""
+    data = recording.features.clock_data
+    if data is None or not recording.is_timed:
+        return written_at
+    _, wall, clock = data
+    columns = recording.samples.ts, recording.switches.ts, [task.ts for task in recording.tasks]
+    last = max((int(np.max(ts)) for ts in columns if len(ts)), default=clock)
+    # No damaged time says that the recording went on after it was written.
+    return max(wall / 1e9, min((wall + last - clock) / 1e9, written_at))
+
+
 def clock_of(event: Event) -> ClockKind:
     return CLOCKS.get(event.attr.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
 

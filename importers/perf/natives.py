@@ -13,12 +13,13 @@ import numpy as np
 from traceferry.files.answers import MACHINE, checked
 from traceferry.files.source import Source
 from traceferry.importers.perf import kallsyms
+from traceferry.importers.perf.clocks import ended_at
 from traceferry.importers.perf.guests import Guests
 from traceferry.importers.perf.kallsyms import KernelSymbols, module_name
 from traceferry.importers.perf.recording import JITTED_OBJECT, Features, Mmap, Recording
 from traceferry.libraries import vdso
 from traceferry.libraries.library import Library
-from traceferry.libraries.recorded_files import Inode, Recorded
+from traceferry.libraries.recorded_files import Inode, Recorded, RecordedTimes
 from traceferry.libraries.search import Libraries, two_of
 from traceferry.model import Array, TraceBuilder
 from traceferry.model.categories import KERNEL as KERNEL_CODE
@@ -80,7 +81,7 @@ def _text(value: Any) -> str:
 
 class Natives(Libraries):
     """The libraries of a recording, each once, and its kernel. beside: the file of the recording, beside which symbols
-    may be; recorded_at: when it was last written to, in seconds since 1970, for recordings that do not tell."""
+    may be; written_at: when it was last written to, in seconds since 1970."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Natives(Libraries):
         context: ImportContext,
         recording: Recording,
         beside: Source | None = None,
-        recorded_at: float = 0,
+        written_at: float = 0,
     ) -> None:
         self._maps = recording.maps
         self._features = recording.features
@@ -99,10 +100,9 @@ class Natives(Libraries):
         self._is_this_machine, self._is_this_system = answers.ask(
             "this machine", trace.report, partial(_is_this_system, self._features), unpacked=two_of(bool)
         )
-        if self._features.clock_data is not None:
-            recorded_at = self._features.clock_data[1] / 1e9
+        times = RecordedTimes(ended_at(recording, written_at), written_at) if self._is_this_system else None
         unwinds = bool(np.any(recording.samples.user_at >= 0))
-        super().__init__(trace, context, beside, recorded_at if self._is_this_system else None, unwinds)
+        super().__init__(trace, context, beside, times, unwinds)
         self._guests = Guests(
             beside, context.folders, self._features, self._is_this_machine, trace.report, self._answers
         )
