@@ -6,11 +6,26 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zstandard
-from builders.dwarf import FUNC, HIGH_PC, LOW_PC, NAME, RANGES, SUBPROGRAM, Dwarf, Symbol, die
+from builders.dwarf import (
+    CALL_FILE,
+    CALL_LINE,
+    FUNC,
+    HIGH_PC,
+    INLINED,
+    LOW_PC,
+    NAME,
+    ORIGIN,
+    RANGES,
+    SUBPROGRAM,
+    Dwarf,
+    Symbol,
+    die,
+)
 from builders.gsym import SHT_PROGBITS, ElfPart, elf
 from builders.xray import ENTER, EXIT, MACHINES, elf_with_instr_map
 from conftest import examples
@@ -24,7 +39,10 @@ from traceferry.files.source import Source, open_source
 from traceferry.symbolication import binary as binary_module
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.build_id import build_id_of
+from traceferry.symbolication.dwarf.debug_info import NAMELESS_CALLS
 from traceferry.symbolication.elf import ElfSymbols
+from traceferry.symbolication.gsym.reader import Gsym
+from traceferry.symbolication.gsym.writer import write
 from traceferry.symbolication.interface import Answer, Frames, look_up
 from traceferry.symbolication.symbol_table import Texts
 
@@ -224,6 +242,50 @@ def test_each_part_of_a_function_has_its_symbol_s_name() -> None:
     found = opened(data).lookup(addresses)
     assert [stack[-1][0] for stack in stacks(found)] == ["f.cold", "f.cold", "g", "f", "f", "g"]
     assert found.start.tolist() == [0x1000, 0x1000, 0x1010, 0x1100, 0x1100, 0x1200]
+
+
+def with_nameless_calls(described: dict[int, Any]) -> Dwarf:
+    """A function into which a call is inlined, in line 30, that refers to nothing, and into that a call of h."""
+    dwarf = Dwarf()
+    rows = dwarf.lines([(0x1000, 0, 20), (0x1004, 1, 24), (0x1006, 1, 25), (0x1008, 0, 21)], end=16)
+    inner = die(INLINED, {NAME: "h", LOW_PC: 0x1006, HIGH_PC: 2, CALL_FILE: 1, CALL_LINE: 22})
+    outer = die(INLINED, {ORIGIN: NOWHERE, LOW_PC: 0x1004, HIGH_PC: 4, CALL_FILE: 0, CALL_LINE: 30}, inner)
+    function = die(SUBPROGRAM, {**described, LOW_PC: 0x1000, HIGH_PC: 16}, outer)
+    return dwarf.unit(function, stmt_list=rows, low_pc=0x1000, high_pc=16)
+
+
+NOWHERE = 0
+BY_SYMBOL = [Symbol("f", 0x1000, 16)]
+
+
+@pytest.mark.parametrize(("described", "symbols"), [({NAME: "f"}, []), ({ORIGIN: NOWHERE}, BY_SYMBOL)])
+def test_what_is_inlined_without_a_name_is_a_part_of_its_caller(
+    described: dict[int, Any], symbols: list[Symbol]
+) -> None:
+    """GCC describes calls and functions so with -flto and -gsplit-dwarf. The line is that of the call."""
+    of_function, of_call, of_inner = ("f", "/src/a.cc", 20), ("f", "/src/a.cc", 30), ("h", "/src/b.h", 25)
+    wanted = {0x1000: [of_function], 0x1005: [of_call], 0x1007: [of_inner, of_call], 0x1009: [("f", "/src/a.cc", 21)]}
+    asked = np.array(list(wanted), np.uint64)
+    elf_file = opened(with_nameless_calls(described).elf(symbols))
+    out = io.BytesIO()
+    write(out, elf_file.function_table(), uuid=b"", base=0x1000)
+    alone = look_up(asked, elf_file._dwarf.answer)
+    for found in (elf_file.lookup(asked), alone, Gsym(Source("f.gsym", memoryview(out.getvalue()))).lookup(asked)):
+        assert stacks(found) == list(wanted.values())
+        assert (found.start.tolist(), found.size.tolist()) == ([0x1000] * 4, [16] * 4)
+    assert elf_file.problems == [(0, NAMELESS_CALLS)]
+
+
+@pytest.mark.parametrize("missing", ["name", "calls"])
+def test_nothing_is_said_of_calls_that_are_not_shown(missing: str) -> None:
+    """A function that nothing names is none; one that calls nothing in what is asked for lacks nothing."""
+    data = with_nameless_calls({ORIGIN: NOWHERE} if missing == "name" else {NAME: "f"}).elf()
+    asked = np.array([0x1000, 0x1009], np.uint64)
+    elf_file = opened(data)
+    found = elf_file.lookup(asked)
+    assert stacks(found) == stacks(look_up(asked, elf_file._dwarf.answer))
+    assert found.size.tolist() == ([16, 16] if missing == "calls" else [0, 0])
+    assert elf_file.problems == []
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -6,7 +6,7 @@ Addresses are as the linker wrote them. Names are linkage names: `demangle` conv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -169,6 +169,21 @@ def taken(found: Frames, which: Array) -> Frames:
         first, found.name[at], found.source[at], found.line[at], found.start[which], found.size[which], found.texts,
         found.discriminators[at],
     )  # fmt: skip
+
+
+def without_nameless_calls(found: Frames) -> Frames:
+    """Returns the frames without those of inlined calls that have no name: where one stands is in the line of its
+    caller, of which it then is a part."""
+    is_kept = found.name >= 0
+    if is_kept.all():
+        return found
+    n_frames = np.diff(found.first)
+    is_kept[found.first[1:][n_frames > 0] - 1] = True
+    n_before = np.concatenate(([0], np.cumsum(is_kept)))
+    name, source, line, discriminator = (
+        column[is_kept] for column in (found.name, found.source, found.line, found.discriminators)
+    )
+    return replace(found, first=n_before[found.first], name=name, source=source, line=line, discriminator=discriminator)
 
 
 def look_up_apart(addresses: Array, which: Array, by: Lookup, others_by: Lookup) -> Frames:

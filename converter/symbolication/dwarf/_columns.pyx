@@ -602,8 +602,6 @@ cdef class Functions:
                 # The parts of a function have one name.
                 name = self.name_of(description, piece.entry, is_qualified)
                 last_entry = piece.entry
-            if name < 0:
-                continue
             n_rows = self.n_rows
             if not self.spend(FUNCTION_EFFORT) or not self.add_rows(piece.begin, piece.end):
                 return False
@@ -717,8 +715,8 @@ cdef class Functions:
         return kinds, values, targets, are_qualified
 
     def of_functions(self):
-        """Returns (name, start, size; first_row, first_call, of one more): int32, a row of names_wanted; uint64;
-        int64."""
+        """Returns (name, start, size; first_row, first_call, of one more): int32, a row of names_wanted, -1 is none;
+        uint64; int64."""
         cdef Py_ssize_t n = self.n_functions
         cdef Py_ssize_t row
         names, starts, sizes = np.empty(n, np.int32), np.empty(n, np.uint64), np.empty(n, np.uint64)

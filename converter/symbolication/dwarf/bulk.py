@@ -29,7 +29,8 @@ NO_FILE = 0xFFFF_FFFF
 class Found(NamedTuple):
     """The functions at addresses in one unit. begin, end: uint64 [n], of the piece of a function, 0 where none is
     described. For each of their frames, the innermost first, address: int64, which; name, source: int64, of Texts, -1
-    is none; line, discriminator: int32. row_source, row_line: what the lines say of each address."""
+    is none, which only the name of the outermost may be; line, discriminator: int32. row_source, row_line: what the
+    lines say of each address."""
 
     begin: Array
     end: Array
@@ -163,8 +164,6 @@ class BulkLookup:
         )
         first = np.concatenate(([0], np.cumsum(np.diff(first) - n_rests)))
         has_function = end > 0
-        # A function without a name is none.
-        has_function[has_function] = name[first[1:][has_function] - 1] >= 0
         lines = _Lines(self._sections, lines_at, self._names_of.text(folder_kind, folder_at), self._texts, self._paths)
         if not lines.is_read:
             return None
@@ -188,7 +187,11 @@ class BulkLookup:
             declared, declared_line = self._declared(int(entry[first[row + 1] - 1]), int(begin[row]))
             source[first[row]], line[first[row]] = self._texts.number(declared), declared_line
         of_address = np.repeat(np.arange(len(asked)), np.diff(first))
-        is_kept = has_function[of_address] & (name >= 0)
+        # A symbol may name a function; nothing else names what is inlined.
+        is_inlined = np.append(of_address[1:] == of_address[:-1], False)
+        is_kept = has_function[of_address] & ((name >= 0) | ~is_inlined)
+        if np.any(has_function[of_address] & ~is_kept):
+            self._info.note_nameless_calls()
         line[line >= 1 << 31] = 0
         line, discriminator = (column[is_kept].astype(np.int32) for column in (line, discriminator))
         frames = of_address[is_kept], name[is_kept], source[is_kept], line, discriminator
@@ -256,27 +259,39 @@ class BulkLookup:
             begin[rows], end[rows] = part.begin, part.end
             row_source[rows], row_line[rows] = part.row_source, part.row_line
         named = self._table.rows(addresses)
-        has_function, has_symbol = end > 0, named >= 0
+        has_symbol = named >= 0
         used, which = np.unique(named[has_symbol], return_inverse=True)
         symbol = np.full(n, -1, np.int64)
         symbol[has_symbol] = np.array([self._texts.number(name) for name in self._table.names(used)], np.int64)[which]
         symbol_start = np.zeros(n, np.uint64)
         symbol_start[has_symbol] = self._table.starts(used)[which]
+        is_nameless = np.zeros(n, bool)
+        for rows, part in parts:
+            is_nameless[rows[part.address[part.name < 0]]] = True
+        has_function = (end > 0) & (~is_nameless | (symbol >= 0))
         alone = np.flatnonzero(has_symbol & ~has_function)
-        of_parts = [(rows[part.address], part.name, part.source, part.line, part.discriminator) for rows, part in parts]
+        of_parts = [_frames_of(rows, part, has_function) for rows, part in parts]
         of_parts.append((alone, symbol[alone], row_source[alone], row_line[alone], np.zeros(len(alone), np.int64)))
         of_address, *columns = (np.concatenate(column) for column in zip(*of_parts, strict=True))
         order = np.argsort(of_address, kind="stable")
         name, source, line, discriminator = (column[order] for column in columns)
         first = np.concatenate(([0], np.cumsum(np.bincount(of_address, minlength=n))))
         outermost = first[1:] - 1
-        is_renamed = has_function & has_symbol & (symbol_start == begin) & (symbol >= 0)
+        is_renamed = has_function & (symbol >= 0) & (is_nameless | (symbol_start == begin))
         name[outermost[is_renamed]] = symbol[is_renamed]
-        start = np.where(has_function, begin, symbol_start)
-        size = np.where(has_function, end - begin, self._table.sizes_at(symbol_start))
+        has_extent = has_function & ~is_nameless
+        start = np.where(has_extent, begin, symbol_start)
+        size = np.where(has_extent, end - begin, self._table.sizes_at(symbol_start))
         size[~has_function & ~has_symbol] = 0
         name, source, line, discriminator = (column.astype(np.int32) for column in (name, source, line, discriminator))
         return Frames(first, name, source, line, start, size, list(self._texts.held), discriminator)
+
+
+def _frames_of(rows: Array, part: Found, is_kept: Array) -> tuple[Array, ...]:
+    """Returns the columns of the frames in a unit, of the addresses that are kept (bool [n]). rows: those asked for."""
+    address = rows[part.address]
+    columns = address, part.name, part.source, part.line, part.discriminator
+    return tuple(column[is_kept[address]] for column in columns)
 
 
 class _Lines:

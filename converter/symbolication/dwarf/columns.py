@@ -35,7 +35,7 @@ from traceferry.symbolication.function_table import Calls, FunctionTable, Rows, 
 
 
 def described_functions(info: DebugInfo, texts: Texts) -> FunctionTable:
-    """Returns all functions in the order of the units and their entries."""
+    """Returns all functions, also those without a name, in the order of the units and their entries."""
     return _Described(info, texts).all()
 
 
@@ -60,9 +60,7 @@ class _Described:
         of_apart = np.repeat(np.array(list(self._apart), np.int64), n_apart)
         unit = np.concatenate((np.repeat(np.arange(len(numbers)), np.array(numbers, np.int64)), of_apart))
         found = joined([self._units.columns(), *self._apart.values()])
-        # A function without a name is none.
-        order = np.argsort(unit, kind="stable")
-        return found.taken(order[found.name[order] >= 0])
+        return found.taken(np.argsort(unit, kind="stable"))
 
     def _read(self, nth: int, state: int) -> int:
         """Returns how many functions of a unit were added to `_units`. Those of one that is completed in another file,

@@ -16,7 +16,7 @@ from elftools.dwarf.constants import DW_UT_split_type, DW_UT_type
 
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
-from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles
+from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles, alt_link
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
 from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
@@ -32,6 +32,9 @@ MAX_SIZE = 1 << 32
 CALL_OPERATOR = "operator()"
 INLINED = ("DW_TAG_inlined_subroutine",)
 CLASSES = ("DW_TAG_structure_type", "DW_TAG_class_type")
+
+# What is lost where a call has no name, as of GCC's -flto with -gsplit-dwarf, which refers to nothing.
+NAMELESS_CALLS = "inlined calls have no name there, and are shown as their callers (GCC: -flto with -gsplit-dwarf)"
 
 # DW_LANG_* of C, C++ (to 23) and Objective C++ (DWARF 5, section 7.12, and the published list of later codes).
 QUALIFIED_LANGUAGES = frozenset((0x02, 0x04, 0x11, 0x19, 0x1A, 0x21, 0x2A, 0x2B, 0x3A))
@@ -66,7 +69,7 @@ def debug_info(binary: Binary, lost: Lost, linked: LinkedFiles = NO_FILES) -> De
     if sections is None:
         return None
     split = SplitUnits(binary, linked, sections, lost)
-    return DebugInfo(sections, merged(binary.code_ranges), split, lost)
+    return DebugInfo(sections, merged(binary.code_ranges), split, lost, has_all=alt_link(binary) is None)
 
 
 def is_code(text: Ranges, address: int) -> bool:
@@ -83,9 +86,13 @@ class Piece(NamedTuple):
 
 class DebugInfo:
     """The units of a file, and what their entries mean. text: its sections of code, those that adjoin as one;
-    split: finds what completes units; lost: called for what is damaged or missing."""
+    split: finds what completes units; lost: called for what is damaged or missing; has_all: whether nothing is in a
+    file that several share."""
 
-    def __init__(self, sections: Sections, text: Ranges, split: SplitUnits, lost: Lost) -> None:
+    def __init__(
+        self, sections: Sections, text: Ranges, split: SplitUnits, lost: Lost, *, has_all: bool = True
+    ) -> None:
+        self._has_all = has_all
         self.sections = sections
         self.text = text
         self.split = split
@@ -153,11 +160,10 @@ class DebugInfo:
                         yield Piece(begin, end, entry)
 
     def function(self, piece: Piece) -> Function | None:
-        """Yields a function for each piece of code; None without a name."""
+        """Returns the function of a piece of code, whose name is "" where it is in a file that is not here, or nowhere;
+        None where what describes it is damaged."""
         try:
             name = self.name_of(piece.entry)
-            if not name:
-                return None
             self.sections.spend(FUNCTION_EFFORT)
             lines = self._lines_in(piece.entry, piece.begin, piece.end)
             calls = self._inlined_in(piece.entry, [(piece.begin, piece.end)], 1)
@@ -165,6 +171,11 @@ class DebugInfo:
             self.lost(error)
             return None
         return Function(name, piece.begin, piece.end - piece.begin, lines, calls)
+
+    def note_nameless_calls(self) -> None:
+        """Reports them, unless the file that names them is not here, which is reported then."""
+        if self._has_all or self.sections.shared is not None:
+            self.lost(FormatError(NAMELESS_CALLS))
 
     # ------------------------------------------------ lines
 
@@ -247,7 +258,8 @@ class DebugInfo:
         declared, called = declaration.number("DW_AT_decl_column"), call.number("DW_AT_call_column")
         is_same_column = not declared or not called or declared == called
         is_declared_here = line > 0 and call.number("DW_AT_call_line") == line and is_same_column
-        return is_declared_here and self.name_of(call) == self.name_of(entry)
+        name = self.name_of(call) if is_declared_here else ""
+        return bool(name) and name == self.name_of(entry)
 
     def instance_of(self, entry: Entry) -> Entry:
         """Returns the function of which an entry is a call, or a copy with code of its own: its abstract instance

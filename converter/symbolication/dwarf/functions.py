@@ -66,6 +66,10 @@ def function_table(binary: Binary, lost: Lost = lambda error: None, linked: Link
     group = groups_of((found.start, found.size), (symbols.start, symbols.size))
     of_found, of_symbols = group[: len(found)], group[len(found) :]
     found = with_linkage_names(found, of_found, symbols, of_symbols)
+    # A function that nothing names is none.
+    found, of_found = found.taken(found.name >= 0), of_found[found.name >= 0]
+    if info is not None and np.any(found.calls.name < 0):
+        info.note_nameless_calls()
     both = joined([found, symbols.taken(~np.isin(of_symbols, of_found))])
     both = both.taken(np.lexsort((both.size, both.start)))
     return within_sections(both, binary.code_ranges)
@@ -123,7 +127,7 @@ def within_sections(found: FunctionTable, sections: Ranges) -> FunctionTable:
 def with_linkage_names(found: FunctionTable, group: Array, symbols: FunctionTable, of_symbols: Array) -> FunctionTable:
     """Returns the functions with their linkage names. Compilers leave out the linkage names of functions that only one
     file sees; the symbol of the same bytes has it, if it holds the name as mangled names do: with its length in front.
-    group, of_symbols: the same number for the same bytes."""
+    A function without a name has the symbol's. group, of_symbols: the same number for the same bytes."""
     texts = found.texts
     held = texts.held
     candidates = np.isin(of_symbols, group)
@@ -132,7 +136,9 @@ def with_linkage_names(found: FunctionTable, group: Array, symbols: FunctionTabl
         for number, name in zip(of_symbols[candidates].tolist(), symbols.name[candidates].tolist(), strict=True)
         if held[name].startswith("_Z")
     }
-    named = found.name.copy()
+    of_group = np.full(max((*group, *of_symbols), default=-1) + 1, -1, np.int32)
+    of_group[of_symbols[::-1]] = symbols.name[::-1]
+    named = np.where(found.name < 0, of_group[group], found.name)
     for row in np.flatnonzero(np.isin(group, np.array(list(mangled), np.int64))).tolist():
         name, mangled_name = held[named[row]], mangled[int(group[row])]
         short = name.partition("<")[0].rpartition("::")[2]

@@ -85,10 +85,16 @@ class DwarfLookup:
         table = self._table
         row = int(table.rows(np.array([address], np.uint64))[0])
         function = self._function_at(address)
-        if function is None:
-            return Answer(*table.extent(row), [(table.name(row), *self._line_at(address))]) if row >= 0 else NOTHING
-        name = table.name(row) if row >= 0 and table.extent(row)[0] == function.start else function.name
-        return Answer(function.start, function.size, frames_at(function, name, address))
+        symbol = table.name(row) if row >= 0 else ""
+        if function is None or not (function.name or symbol):
+            return Answer(*table.extent(row), [(symbol, *self._line_at(address))]) if row >= 0 else NOTHING
+        is_renamed = symbol and (not function.name or table.extent(row)[0] == function.start)
+        extent = (function.start, function.size) if function.name else table.extent(row)
+        frames = frames_at(function, symbol if is_renamed else function.name, address)
+        named = [frame for frame in frames if frame[0]]
+        if self._info is not None and len(named) < len(frames):
+            self._info.note_nameless_calls()
+        return Answer(*extent, named)
 
     # ------------------------------------------------ the debug information
 
@@ -146,7 +152,8 @@ class DwarfLookup:
 
 
 def frames_at(function: Function, name: str, address: int) -> list[tuple[str, str, int]]:
-    """Returns the frames of an address of the function, the innermost first: (name, source, line)."""
+    """Returns the frames of an address of the function, the innermost first: (name, source, line).
+    What is inlined may have no name."""
     rows = function.lines
     nth = bisect_right(rows, address, key=lambda row: row[0]) - 1
     _, source, line = rows[nth] if nth >= 0 else (0, "", 0)
@@ -157,4 +164,4 @@ def frames_at(function: Function, name: str, address: int) -> list[tuple[str, st
         frames[0] = (outer, call.call_source, line_number(call.call_line))
         frames.insert(0, (call.name, source, line))
         calls = call.children
-    return [(name, shown_path(source), line) for name, source, line in frames if name]
+    return [(name, shown_path(source), line) for name, source, line in frames]

@@ -20,7 +20,7 @@ from traceferry.symbolication.gsym.infos import CallSite, Infos
 from traceferry.symbolication.gsym.layout import HEADER, HEADER_REST, INFO_SIZE, InfoType, Problem
 from traceferry.symbolication.gsym.tables import Tables, read_tables
 from traceferry.symbolication.gsym.texts import Texts
-from traceferry.symbolication.interface import Frames, Function
+from traceferry.symbolication.interface import Frames, Function, without_nameless_calls
 
 __all__ = ["CallSite", "Gsym", "Problem"]
 
@@ -123,7 +123,7 @@ class Gsym:
         lines[innermost], lines[caller] = places["line"], calls["line"]
         texts = Texts(self._tables, self._problems)
         name, source = texts.indices(names, texts.name), texts.indices(files, texts.path)
-        return Frames(first, name, source, lines, start, size, texts.all)
+        return without_nameless_calls(Frames(first, name, source, lines, start, size, texts.all))
 
     def _note_damage(self, found: Found) -> None:
         damaged = np.flatnonzero(found.damage)
