@@ -95,6 +95,32 @@ def test_basic_log_without_its_main_thread(load: Load, tid: int, pid: int, versi
     assert losses(load(Basic(version).enter(1, 100, tid, pid).exit(1, 200, tid, pid))) == found
 
 
+def nested(n: int) -> list[int]:
+    """+1 enters a call, -1 leaves one."""
+    return [1] * n + [-1] * n
+
+
+# Calls of one thread; whether the recorder may have left some out.
+DEPTHS = {
+    "as many as it records": (nested(64), True),
+    "one less": (nested(63), False),
+    "one more, as with a larger max_stack_depth": (nested(65), False),
+    "each left by an exception": ([1] * 64, True),
+    "behind ends of calls that began before": ([-1] * 3 + nested(64), True),
+    "one is open from a buffer before, which counts no more": ([1, *nested(1) * 512, *nested(64), -1], True),
+    "in all, in two buffers": ([1, *nested(1) * 512, *nested(63), -1], False),
+}
+
+
+@pytest.mark.parametrize(("steps", "is_lost"), DEPTHS.values(), ids=DEPTHS)
+def test_basic_mode_leaves_out_what_is_called_in_deep_calls(load: Load, steps: list[int], is_lost: bool) -> None:
+    """By default of a thread with 64 open calls (max_stack_depth), counted from each buffer of 1,024 records on."""
+    log = Basic()
+    for nth, step in enumerate(steps):
+        (log.enter if step > 0 else log.exit)(1, 100 + nth, 7)
+    assert losses(load(log)).get("calls_too_deep", 0) == is_lost
+
+
 @pytest.mark.parametrize(("name", "lost"), [("main", 1), ("domain", 0)])
 def test_main_that_is_not_instrumented_is_not_missing(tmp_path: Path, name: str, lost: int) -> None:
     program = tmp_path / "app"

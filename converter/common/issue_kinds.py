@@ -78,6 +78,10 @@ KINDS: dict[str, Kind] = {
         "let main return or call exit(), not abort() or _exit(), and start basic mode with "
         "XRAY_OPTIONS='patch_premain=true xray_mode=xray-basic'; a program that starts it itself, or of which another "
         "thread forks, needs FDR mode"),
+    "calls_too_deep": Kind("loss",
+        "calls may be missing: a thread had 64 open calls and never more, and basic mode leaves out what they call",
+        "record with XRAY_BASIC_OPTIONS='func_duration_threshold_us=0 max_stack_depth=4096'; what an exception leaves "
+        "counts as open, too"),
     "stray_argument": Kind("loss", "a call argument without its function entry was dropped"),
     "pid_unknown": Kind("info", "this version of the format does not record the process id",
         "the smallest thread id of the file is used instead"),

@@ -23,7 +23,14 @@ from traceferry.importers.xray.log import Aside, Log, Piece, ThreadLog, rows_of_
 from traceferry.model import Array, distinct
 
 MAX_TICK = 2**63 - 1
+# How many open calls of a thread are recorded, and after how many records of it the recorder writes them and counts
+# from 0 again: what its options max_stack_depth and thread_buffer_size are by default.
+MAX_OPEN, BUFFER_RECORDS = 64, 1024
 NO_KIND = 255
+# By the kind of a record: what it adds to the open calls.
+STEPS = np.zeros(BASIC_KINDS, np.int8)
+STEPS[[Function.ENTER, Function.ENTER_ARG]] = 1
+STEPS[[Function.EXIT, Function.TAIL_EXIT]] = -1
 
 
 def read_basic(data: memoryview, header: Header, name: str) -> Log:
@@ -60,6 +67,8 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
         if len(ticks) == 0:
             continue
         before = _before_fork(records, normal, found, nth)
+        if _n_open(records, normal, thread.rows) == MAX_OPEN:
+            problems.add("calls_too_deep", detail=f"thread {thread.tid}")
         threads.append(
             ThreadLog(
                 thread.pid,
@@ -72,6 +81,16 @@ def read_basic(data: memoryview, header: Header, name: str) -> Log:
             )
         )
     return Log(name, header, threads, [int(i) for i in ids], assign, [], problems)
+
+
+def _n_open(records: Array, normal: Array, rows: Array) -> int:
+    """Returns how many calls of a thread were open at most, as the recorder counts them: one that an exception leaves
+    stays open, and of one that had begun before the buffer the end does not count."""
+    steps = np.zeros((-(-len(rows) // BUFFER_RECORDS), BUFFER_RECORDS), np.int16)
+    steps.reshape(-1)[: len(rows)] = np.where(normal[rows], STEPS[records["kind"][rows] % BASIC_KINDS], 0)
+    n_open = np.cumsum(steps, axis=1, out=steps)
+    n_open -= np.minimum(np.minimum.accumulate(n_open, axis=1), 0)
+    return int(n_open.max(initial=0))
 
 
 @dataclass(frozen=True)
