@@ -44,7 +44,9 @@ REASONS = {
 CONTRADICTIONS = ("another name", "other frames")
 MAX_STACK = 1024
 DEBUG_FILES = Path("/usr/lib/debug/.build-id")
-ENDINGS = ("(truncated stack)", "(no unwind information", "(contradictory unwind information")
+ENDINGS = (
+    "(truncated stack)", "(no unwind information", "(contradictory unwind information", "(callers on another stack",
+)  # fmt: skip
 
 
 class Own(NamedTuple):

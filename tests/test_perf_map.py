@@ -697,6 +697,41 @@ def test_stacks_without_times_through_jitted_code() -> None:
     assert stacks(read(data, dump)) == ["(no unwind information: libx.so) > libx.so+0xf > f"]
 
 
+OF_CGO = "(callers on another stack: runtime.asmcgocall) > runtime.asmcgocall.abi0 > jitted"
+
+
+@pytest.mark.parametrize(
+    ("name", "has_address_behind", "wanted", "losses"),
+    [
+        ("runtime.goexit.abi0", False, "runtime.goexit.abi0 > jitted", {}),
+        ("runtime.goexit.abi0", True, "runtime.goexit.abi0 > jitted", {}),
+        ("makecontext", False, "makecontext > jitted", {}),
+        ("make_fcontext", True, "make_fcontext > jitted", {}),
+        ("runtime.asmcgocall.abi0", False, OF_CGO, {"unwinding_other_stack": 1}),
+        ("runtime.asmcgocall.abi0", True, OF_CGO, {"unwinding_other_stack": 1}),
+        ("f", False, "(no unwind information: libx.so) > f > jitted", {"unwinding_no_information": 1}),
+        ("f", True, "(no unwind information: libx.so) > libx.so+0x1840 > f > jitted",
+         {"unwinding_no_information": 1, "unwinding_guessed": 1}),
+    ],
+)  # fmt: skip
+def test_a_stack_ends_in_a_function_without_callers_on_it(
+    name: str, has_address_behind: bool, wanted: str, losses: dict[str, int]
+) -> None:
+    """In a goroutine's, a context's, a fiber's first one, or where Go calls C: whatever the memory behind holds."""
+    data = recorded(regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")
+    data.mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    registers = [0] * X86_64_REGS.bit_count()
+    registers[6:9] = [0x7008 * has_address_behind, 0x7000, CODE + 4]  # the frame pointer, the stack's, the instruction
+    memory = struct.pack("<8Q", LIB + 0x1829, 0x7FFF, LIB + 0x1841, 0, 0, 0, 0, 0)
+    data.sample(PID, PID, START + 30, CODE + 4, [], regs=registers, stack=memory)
+    frame = EhFrame(64).fde(0, 64, b"")
+    dump = jitdump().unwinding(bytes(frame.data), ts=START + 10).load("jitted", CODE, 64, ts=START + 10)
+    file = plt.elf(plt.layouts()["x86-64 bfd"], [plt.Symbol(name, 0x1820, 16, ".text")])
+    trace = read(data, dump, context=ImportContext(symbols=[Source("libx.so", memoryview(file))]))
+    assert stacks(trace) == [wanted]
+    assert {kind: n for kind, n in report_of(trace).items() if kind.startswith("unwinding")} == losses
+
+
 @pytest.mark.parametrize(("n_copied", "kind"), [(64, "unwinding_truncated"), (56, "unwinding_not_copied")])
 def test_callers_behind_the_copy_of_a_stack(n_copied: int, kind: str) -> None:
     """Of a function with large local variables. Where less is there than was asked for, the kernel met memory that is

@@ -37,6 +37,7 @@ RECORDED = "perf record -F 999 -g -o x.data ./app"
 DWARF = "perf record -F 999 --call-graph dwarf,16384 -o x.data ./app"
 MAIN = "main@app _start@app"
 OF_MUSL = "(no~unwind~information:~libc.so)"
+OF_CGO = "(callers~on~another~stack:~runtime.asmcgocall)"
 OF_MEMORY = "(no~unwind~information:~memory~without~a~file)"
 
 
@@ -326,6 +327,27 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
          f"  code without frame pointers ends them; perf can copy the stacks instead: {DWARF}"],
     ),
+    "leaf functions without a frame pointer in C that Go calls": (
+        {"stacks": {"c_inner@app main._Cfunc_c_outer.abi0@app main.f@app runtime.goexit.abi0@app": 60,
+                    "main.g@app runtime.goexit.abi0@app": 40}, "notes": {"callers_missing": {"count": 60}}},
+        ["the caller is missing from 60 % of the stacks: their innermost function has no frame pointer",
+         "  compile the C code with frame pointers: a copy of the stack would end where Go calls C, without a function"
+         " of Go: CC=clang CGO_CFLAGS='-g -O2 -fno-omit-frame-pointer' go build"],
+    ),
+    "leaf functions without a frame pointer, some of them in C that Go calls": (
+        {"stacks": {"c_inner@app main._Cfunc_c_outer@app main.f@app runtime.goexit@app": 10,
+                    "runtime.memmove@app main.g@app runtime.goexit@app": 90},
+         "notes": {"callers_missing": {"count": 60}}},
+        ["the caller is missing from 60 % of the stacks: their innermost function has no frame pointer",
+         f"  perf can copy the stacks instead: {DWARF}"],
+    ),
+    "C that Go calls, and that uses the frame pointer for something else": (
+        {"stacks": {"c_inner@app": 60, "c_f@app c_g@app runtime.asmcgocall@app runtime.cgocall@app main.f@app"
+                    " runtime.goexit@app": 40}},
+        ["60 % of the stacks are cut: the C code that Go calls keeps no frame pointers",
+         "  compile the C code with frame pointers: a copy of the stack would end where Go calls C, without a function"
+         " of Go: CC=clang CGO_CFLAGS='-g -O2 -fno-omit-frame-pointer' go build"],
+    ),
     "code that the program moved": (
         {"stacks": {f"[unknown] {MAIN}": 300, f"f@app {MAIN}": 100}, "notes": {"code_unmapped": {"count": 300}}},
         ["75 % of the samples are at addresses where the recording has no code",
@@ -416,6 +438,19 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["60 % of the stacks are cut: large local variables are in the way",
          "  what no function has written to, and what lies behind it, is not copied; stacks of code with frame "
          "pointers need no copy: compile with -fno-omit-frame-pointer: perf record -g ./app"],
+    ),
+    "callers on a goroutine's stack": (
+        {"stacks": {f"c@app runtime.asmcgocall.abi0@app {OF_CGO}": 60, "main.f@app runtime.goexit.abi0@app": 40},
+         "call_graph": "dwarf", "command": "perf record --call-graph dwarf,4096 ./app"},
+        ["60 % of the stacks are cut: runtime.asmcgocall leaves their callers' stack, and only the other one is copied",
+         "  frame pointers, which Go keeps, lead to the other stack: perf record -g ./app"],
+    ),
+    "callers on another of the stacks that -fsplit-stack makes": (
+        {"stacks": {"f@app __morestack@app (callers~on~another~stack:~__morestack)": 60, f"f@app {MAIN}": 40},
+         "call_graph": "dwarf", "command": "perf record --call-graph dwarf,4096 ./app"},
+        ["60 % of the stacks are cut: __morestack leaves their callers' stack, and only the other one is copied",
+         "  frame pointers lead to the other stack; stacks of code with frame pointers need no copy: compile with "
+         "-fno-omit-frame-pointer: perf record -g ./app"],
     ),
     "a processor whose stacks are not unwound": (
         {"stacks": {"f@app": 60, f"f@app {MAIN}": 40}, "call_graph": "dwarf",

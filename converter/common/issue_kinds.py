@@ -235,6 +235,10 @@ KINDS: dict[str, Kind] = {
         "give the recorded file with --symbols, or the file tree with --sysroot"),
     "unwinding_contradiction": Kind("loss",
         "stacks are truncated because the unwind information contradicts the recorded data"),
+    "unwinding_other_stack": Kind("loss",
+        "stacks are truncated at functions that leave their callers' stack for another one: what is copied is of one",
+        "record with perf record -g: frame pointers, which Go keeps, lead to the other stack; compile C and C++ with "
+        "-fno-omit-frame-pointer for that"),
     "unwinding_damaged": Kind("loss", "unreadable records of unwind information of files were ignored"),
     "unwinding_guessed": Kind("info",
         "frames were found by frame pointer because there is no unwind information: a caller may be missing"),

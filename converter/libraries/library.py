@@ -102,7 +102,20 @@ class Library:
         self.is_by_offset = False
         return self._names(addresses.copy(), addresses < MAX_OFFSET, demangle)
 
+    def function_names(self, addresses: Array, demangle: Demangler) -> list[str]:
+        """Returns the functions that hold addresses (uint64) relative to the lowest that is loaded, "" where none is
+        known: without those that are inlined there."""
+        found = self._found(addresses.copy(), addresses < MAX_OFFSET, demangle)
+        return [frames[0][0] if frames else "" for frames, _ in found]
+
     def _names(self, addresses: Array, loaded: Array, demangle: Demangler) -> list[Found]:
+        """Returns what is found, as `_found` does, and counts it."""
+        found = self._found(addresses, loaded, demangle)
+        self.n_asked += len(found)
+        self.n_nameless += sum(not frames for frames, _ in found)
+        return found
+
+    def _found(self, addresses: Array, loaded: Array, demangle: Demangler) -> list[Found]:
         """Returns what is found. Addresses in what nobody calls are moved to its first byte."""
         nothing: Found = ([], 0)
         found = [nothing] * len(addresses)
@@ -119,8 +132,6 @@ class Library:
         unnamed = [nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]]
         for nth, start in zip(unnamed, self.file.extents(addresses[unnamed])[0].tolist(), strict=True):
             found[nth] = ([], start)
-        self.n_asked += len(found)
-        self.n_nameless += sum(not frames for frames, _ in found)
         return found
 
     def _is_not_called(self, address: int) -> bool:

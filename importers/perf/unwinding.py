@@ -22,10 +22,11 @@ from traceferry.importers.perf.programs import OUTSIDE, Program
 from traceferry.importers.perf.recording import Mmap, Recording, Samples
 from traceferry.importers.perf.regions import NEVER
 from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
+from traceferry.importers.perf.stack_ends import StackEnds, UnwoundStacks
 from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
-from traceferry.unwinding._unwinder import Chains, End, Flag, How, Unwinder
-from traceferry.unwinding.endings import CONTRADICTION, NO_INFORMATION, OF_NO_FILE, TRUNCATED
+from traceferry.unwinding._unwinder import End, Flag, How, Unwinder
+from traceferry.unwinding.endings import CONTRADICTION, NO_INFORMATION, OF_NO_FILE, OTHER_STACK, TRUNCATED
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks
 from traceferry.unwinding.modules import JIT_ADDRESS, Module, jit_module, open_module
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
@@ -78,15 +79,15 @@ def unwound(
         return samples
     run.note_ends(parts)
     return with_chains(
-        samples, [_replacement(samples, part, run.ending(part.chains, keep_apart)) for part in parts]
+        samples, [_replacement(samples, part, run.ending(part.stacks, keep_apart)) for part in parts]
     )  # fmt: skip
 
 
 class _Part(NamedTuple):
-    """rows: of the samples that the chains are of."""
+    """rows: of the samples that the stacks are of."""
 
     rows: Array
-    chains: Chains
+    stacks: UnwoundStacks
 
 
 @dataclass
@@ -98,8 +99,12 @@ class _Run:
     where: str
     modules: list[Module | None] = field(default_factory=list)
     libraries: list[Library | None] = field(default_factory=list)
+    ends: StackEnds = field(init=False)
     _numbers: dict[tuple[str, str] | int, int] = field(default_factory=dict)
     _of_path: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ends = StackEnds(self.libraries, self.natives.demangle)
 
     # ------------------------------------------------------------ registers and dumps
 
@@ -159,8 +164,9 @@ class _Run:
             n = len(mine) if until is None else int(np.searchsorted(ts[mine], until))
             for begin in range(0, n, at_once):
                 piece = mine[begin : min(begin + at_once, n)]
-                parts.append(_Part(rows[piece], unwinder.unwind(piece, spaces[number])))
-                self._keep(parts[-1].chains.pc, spaces[number])
+                chains = unwinder.unwind(piece, spaces[number])
+                self._keep(chains.pc, spaces[number])
+                parts.append(_Part(rows[piece], self.ends.ended(chains, spaces[number])))
                 self._release(stacks, piece)
             waiting[number] = mine[n:]
 
@@ -273,14 +279,18 @@ class _Run:
 
     def note_ends(self, parts: Sequence[_Part]) -> None:
         report, where = self.trace.report, self.where
-        end = np.concatenate([part.chains.end for part in parts])
-        how = np.concatenate([part.chains.how for part in parts])
+        end = np.concatenate([part.stacks.end for part in parts])
+        how = np.concatenate([part.stacks.how for part in parts])
         counts = np.bincount(end, minlength=8).tolist()
         report.note("unwinding_truncated", counts[End.TRUNCATED], where=where)
         report.note("unwinding_not_copied", counts[End.NOT_COPIED], where=where)
         report.note("unwinding_contradiction", sum(counts[n] for n in _CONTRADICTIONS), where=where)
         report.note("unwinding_guessed", int((how == How.BY_FRAME_POINTER).sum()), where=where)
-        modules = np.concatenate([part.chains.module for part in parts])[end == End.NO_CFI]
+        switches = np.concatenate([part.stacks.switch for part in parts])
+        for nth, name in enumerate(self.ends.switches):
+            count = int((switches == nth).sum())
+            report.note("unwinding_other_stack", count, where=f"{where} {name}", detail=name)
+        modules = np.concatenate([part.stacks.module for part in parts])[end == End.NO_CFI]
         for number, count in zip(*(column.tolist() for column in np.unique(modules, return_counts=True)), strict=True):
             name, why, advice = self._why(number)
             detail = f"{name}: {why}"
@@ -300,15 +310,17 @@ class _Run:
             return library.name, "the file was not found: give it with --symbols, or its file tree with --sysroot", None
         return library.name, "the file has none for this code, and there is no frame pointer", OF_FILE_WITHOUT
 
-    def ending(self, chains: Chains, keep_apart: bool) -> Array:
+    def ending(self, stacks: UnwoundStacks, keep_apart: bool) -> Array:
         """Returns the address under which each stack stands, 0 for none."""
-        address, memory = np.zeros(len(chains.end), np.uint64), self.memory
+        address, memory = np.zeros(len(stacks.end), np.uint64), self.memory
         if keep_apart:
-            address[np.isin(chains.end, (End.TRUNCATED, End.NOT_COPIED))] = memory.ending(TRUNCATED)
-            address[np.isin(chains.end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
-            for number in distinct(chains.module[chains.end == End.NO_CFI]).tolist():
+            address[np.isin(stacks.end, (End.TRUNCATED, End.NOT_COPIED))] = memory.ending(TRUNCATED)
+            address[np.isin(stacks.end, _CONTRADICTIONS)] = memory.ending(CONTRADICTION)
+            for number in distinct(stacks.module[stacks.end == End.NO_CFI]).tolist():
                 text = NO_INFORMATION.format(self._why(number)[0])
-                address[(chains.end == End.NO_CFI) & (chains.module == number)] = memory.ending(text)
+                address[(stacks.end == End.NO_CFI) & (stacks.module == number)] = memory.ending(text)
+            for number in distinct(stacks.switch[stacks.switch >= 0]).tolist():
+                address[stacks.switch == number] = memory.ending(OTHER_STACK.format(self.ends.switches[number]))
         return address
 
 
@@ -335,20 +347,20 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
 def _replacement(samples: Samples, part: _Part, ending: Array) -> Replacement:
     """Returns the new callchains. What perf itself found by frame pointer counts where unwinding found no caller."""
     recorded, n_kernel, n_user = before_user(samples, part.rows)
-    n_frames = np.diff(part.chains.first)
+    n_frames = np.diff(part.stacks.first)
     is_better = (n_frames > 1) | ((n_frames == 1) & (n_user <= 2))
-    chain, first = joined((recorded, n_kernel), _user_part(part.chains), _endings(ending))
+    chain, first = joined((recorded, n_kernel), _user_part(part.stacks), _endings(ending))
     return Replacement(part.rows[is_better], chain, first[:-1][is_better], np.diff(first)[is_better])
 
 
-def _user_part(chains: Chains) -> tuple[Array, Array]:
+def _user_part(stacks: UnwoundStacks) -> tuple[Array, Array]:
     """Returns (addresses with a marker in front of each exact one, how many each chain has)."""
-    is_interrupted = chains.how == How.BY_SIGNAL
+    is_interrupted = stacks.how == How.BY_SIGNAL
     # A signal's frame, to which its handler returns and which calls nothing, is below what it interrupted.
-    is_exact = (chains.how == How.BY_IP) | is_interrupted | np.append(is_interrupted[1:], False)[: len(chains.how)]
+    is_exact = (stacks.how == How.BY_IP) | is_interrupted | np.append(is_interrupted[1:], False)[: len(stacks.how)]
     n_exact = np.concatenate(([0], np.cumsum(is_exact)))
-    user = np.insert(chains.pc, np.flatnonzero(is_exact), USER)
-    return user, np.diff(chains.first + n_exact[chains.first])
+    user = np.insert(stacks.pc, np.flatnonzero(is_exact), USER)
+    return user, np.diff(stacks.first + n_exact[stacks.first])
 
 
 def _endings(ending: Array) -> tuple[Array, Array]:

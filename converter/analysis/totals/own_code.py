@@ -41,7 +41,8 @@ _CALLING = {"trampoline", "inline cache"}
 # Also what a category cannot tell, since nothing is known of the code.
 _NAMELESS = re.compile(
     r"\[(?:unknown|native|no stack at the switch|no recorded (?:site|root)|several roots)\]"
-    r"|\((?:truncated stack|contradictory unwind information|no unwind information.*|guessed: .*|program|root)\)",
+    r"|\((?:truncated stack|contradictory unwind information|no unwind information.*|callers on another stack.*"
+    r"|guessed: .*|program|root)\)",
     re.DOTALL,
 )
 # What executes and calls functions in runtimes: the loops of interpreters, and what stands between these and a callee.

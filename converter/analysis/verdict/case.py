@@ -29,7 +29,7 @@ JUDGED = {
               "code_unrecorded", "not_symbolicated", "build_id_differs", "companion_of_other_run", "companion_empty",
               "dump_unfinished", "dump_damaged"),
     "stacks": ("unwinding_truncated", "unwinding_not_copied", "unwinding_no_information", "unwinding_contradiction",
-               "lbr_full", "stack_cut", "unwinding_not_done"),
+               "unwinding_other_stack", "lbr_full", "stack_cut", "unwinding_not_done"),
     "lost": ("lost_samples", "throttled"),
     "relisted": ("map_ambiguous",),
     "unmapped": ("code_unmapped",),

@@ -19,14 +19,8 @@ from traceferry.model import Array, Trace, distinct, sums
 from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, NATIVE, RUNTIME
 from traceferry.native.distinct import distinct_with_places
 from traceferry.unwinding.endings import is_ending
+from traceferry.unwinding.stack_ends import begins_thread, is_call_of_c, is_switch
 
-# Where threads begin: what a whole stack has as its outermost function, in C libraries, in Go, in what makes stacks for
-# fibers.
-_STARTS = re.compile(
-    r"(?:_start(?:_c)?|main|__libc_start_\w+|__libc_init|_?_?(?:start_thread|clone3?|thread_start)|_dl_start\w*"
-    r"|runtime\.(?:goexit|rt0_go|mcall|systemstack|mstart|morestack)\w*(?:\.abi0)?"
-    r"|(?:__)?makecontext|__start_?context|\w*make_fcontext)(?:@\S+)?"
-)
 # A handler's stack may lie apart from the one that the signal interrupted.
 _OF_SIGNALS = re.compile(r"(?:__restore_rt|__kernel_rt_sigreturn)(?:@\S+)?")
 _LOADER = re.compile(r"ld-\S+\.so\S*|\[vdso\d*\]")
@@ -62,8 +56,8 @@ class Facts:
     runtimes: those with a frame of a runtime, by its file's name; languages: those with a frame of a language that a
     runtime executes; interpreted: those of which the innermost function of a language is one that only its interpreter
     tells of; compiled: those with a function of Python's that was compiled to C, by the library of the innermost one;
-    idle: those where nothing was done; libraries: the names of files with frames in them; single: those of one
-    frame."""
+    of_cgo: those with a frame of Go that calls C; idle: those where nothing was done; libraries: the names of files with
+    frames in them; single: those of one frame."""
 
     samples: int
     nameless: dict[str, int]
@@ -83,6 +77,7 @@ class Facts:
     languages: int
     interpreted: int
     compiled: dict[str, int]
+    of_cgo: int
     idle: int
     libraries: tuple[str, ...]
     single: int
@@ -178,7 +173,7 @@ class _Stacks:
         n_user = self._upwards(~is_kernel & ~is_inlined & ~is_apart[:n])[used]
         n_frames = self._upwards(~is_inlined)[used]
         is_user = n_user > 0
-        begins = are(_STARTS.fullmatch) | are(_OF_SIGNALS.fullmatch) | self._in_loader(root[used])
+        begins = are(begins_thread) | are(is_switch) | are(_OF_SIGNALS.fullmatch) | self._in_loader(root[used])
         is_adrift = are(lambda name: name == UNKNOWN)
         cut = is_user & ~begins & ~ends
         if (cut | ends).any():
@@ -204,6 +199,7 @@ class _Stacks:
             languages=self._sum(used[self.has_function[used]]),
             interpreted=self._interpreted(),
             compiled=self._compiled(),
+            of_cgo=self._of_cgo(),
             idle=self._idle,
             libraries=self._libraries(),
             single=self._sum(used[n_frames == 1]),
@@ -261,10 +257,19 @@ class _Stacks:
     def _has_start(self) -> Array:
         """Returns whether each stack has a frame where a thread begins."""
         trace = self._trace
-        names = [trace.strings[name] for name in trace.funcs["name"].tolist()]
-        is_so = np.array([_STARTS.fullmatch(name) is not None for name in names], bool)
-        is_start = is_so[trace.frames["func"][self._frame]] & ~self._is_language_frame[self._frame]
-        return np.asarray(self._upwards(is_start) > 0)
+        is_start = self._is_named(begins_thread)[trace.frames["func"][self._frame]]
+        return np.asarray(self._upwards(is_start & ~self._is_language_frame[self._frame]) > 0)
+
+    def _of_cgo(self) -> int:
+        is_call = self._is_named(is_call_of_c)
+        if not is_call.any():
+            return 0
+        return self._sum(self._used[self._upwards(is_call[self._trace.frames["func"][self._frame]])[self._used] > 0])
+
+    def _is_named(self, has: Callable[[str], bool]) -> Array:
+        """Returns of each function whether it has such a name."""
+        trace = self._trace
+        return np.array([has(trace.strings[name]) for name in trace.funcs["name"].tolist()], bool)
 
     def _in_loader(self, rows: Array) -> Array:
         """Returns whether stacks end in the dynamic loader, which has no caller, or in the vdso."""

@@ -15,7 +15,8 @@ from traceferry.analysis.verdict.names import (
 from traceferry.analysis.verdict.runtimes import Runtime, inheriting, is_run_by, naming, start, unwinding, with_graph
 from traceferry.common.issue_kinds import KINDS
 from traceferry.common.recorder import CALL_GRAPH, DWARF, DWARF_MOST, KERNEL_CALLCHAINS, Command
-from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, unwound_file
+from traceferry.unwinding.endings import OF_NO_FILE, TRUNCATED, switching_function, unwound_file
+from traceferry.unwinding.stack_ends import GO
 
 DEFAULT_DUMP = 8192
 DWARF_GRAPH = f"{CALL_GRAPH} dwarf"
@@ -23,6 +24,13 @@ DWARF_GRAPH = f"{CALL_GRAPH} dwarf"
 PART_FROM = 0.1
 # Of all stacks, those that end in a language's functions, from which on they are told where they are many of these.
 LANGUAGE_FROM = 0.05
+# C that Go calls has the stack of the system's thread, its callers that of a goroutine. clang keeps frame pointers in
+# all functions, gcc not in those that call no other.
+FRAME_POINTERS_IN_C = Advice(
+    "",
+    "compile the C code with frame pointers: a copy of the stack would end where Go calls C, without a function of Go",
+    "CC=clang CGO_CFLAGS='-g -O2 -fno-omit-frame-pointer' go build",
+)
 _NO_STACKS = "the recording has no call stacks"
 # Values of kernel.perf_event_max_stack to try. A sample cannot be longer than 65,535 bytes.
 LIMITS = (1023, 4095)
@@ -132,6 +140,8 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         compiler = any_compiler(case)
         title = compiler.title if compiler is not None else library
         return f": {f'what {title} compiled' if title else 'code that no file holds'} keeps no frame pointers", ()
+    if facts.of_cgo:
+        return ": the C code that Go calls keeps no frame pointers", (FRAME_POINTERS_IN_C._replace(kind="stacks_cut"),)
     text = "code without frame pointers ends them; perf can copy the stacks instead"
     command = case.record_with({CALL_GRAPH: graph})
     if case.command is not None and _is_of_kernel(case):
@@ -190,6 +200,8 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
         return f": record with {CALL_GRAPH} {graph}", (
             Advice("stacks_cut", text, case.record_with({CALL_GRAPH: graph})),
         )
+    if switch := switching_function(name):
+        return f": {switch} leaves their callers' stack, and only the other one is copied", (_across(case, switch),)
     file = unwound_file(name)
     where = f" in {file}" if file else ""
     detail, text = case.trace.report.of_place("unwinding_no_information", lambda place: place.endswith(f" {file}"))
@@ -211,6 +223,14 @@ def _by_ending(case: Case) -> tuple[str, tuple[Advice, ...]]:
 def _by_pointers(case: Case, why: str) -> Advice:
     text = f"{why}; stacks of code with frame pointers need no copy: compile with -fno-omit-frame-pointer"
     return Advice("stacks_cut", text, case.record_with({"-g": None}))
+
+
+def _across(case: Case, switch: str) -> Advice:
+    """Returns what leads from a stack to that of the callers. switch: the function that has left that."""
+    if switch.startswith(GO):
+        text = "frame pointers, which Go keeps, lead to the other stack"
+        return Advice("stacks_cut", text, case.record_with({"-g": None}))
+    return _by_pointers(case, "frame pointers lead to the other stack")
 
 
 def _by_compiled_code(command: Command, runtime: Runtime, file: str) -> tuple[str, tuple[Advice, ...]]:
@@ -246,6 +266,8 @@ def callers(case: Case) -> Finding | None:
         f"the caller is missing from {percent(share)} of the stacks: their innermost function has no frame pointer"
     )
     advice = Advice("callers_missing", "perf can copy the stacks instead", case.record_with({CALL_GRAPH: DWARF}))
+    if facts.of_cgo >= STACKS_FROM * facts.user:
+        advice = FRAME_POINTERS_IN_C._replace(kind="callers_missing")
     return Finding("callers_missing", 4, "info", headline, share, (advice,), ("callers_missing",))
 
 

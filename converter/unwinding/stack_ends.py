@@ -1,0 +1,46 @@
+"""Functions at which stacks end: where threads, goroutines and contexts begin, and where code leaves for another stack.
+
+C libraries: glibc's sysdeps/ARCH/start.S, clone.S, makecontext; musl's crt/crt1.c, src/thread; bionic. Go:
+src/runtime/asm_ARCH.s. Contexts: Boost.Context, src/asm/make_ARCH_*.S, of which PHP and brpc have copies. gcc's
+-fsplit-stack: libgcc/config/i386/morestack.S.
+"""
+
+from __future__ import annotations
+
+import re
+
+_GO = r"\w*(?:\.abi0)?"
+# Nobody calls them; what looks like their caller is what the memory behind has held before.
+_BEGINNINGS = re.compile(
+    r"(?:_start(?:_c)?|(?:__)?(?:clone3?|thread_start)|(?:__)?makecontext|__start_?context|\w*make_fcontext"
+    rf"|runtime\.(?:goexit|rt0_go){_GO})(?:@\S+)?"
+)
+# Behind them is nothing but the beginning. pthread_create calls mstart where there is C.
+_FIRST = re.compile(
+    r"(?:main|__libc_start_\w+|__libc_init|_?_?start_thread|_dl_start\w*)(?:@\S+)?" rf"|runtime\.mstart{_GO}"
+)
+# Their callers are on the stack that they have left.
+_SWITCHES = re.compile(rf"runtime\.(?:asmcgocall|mcall|morestack|systemstack){_GO}|__morestack")
+# Go's functions that call C, which runs on the stack of the system's thread.
+_CALLS_OF_C = re.compile(rf"runtime\.(?:asm)?cgocall{_GO}|\S+\._Cfunc_{_GO}")
+GO = "runtime."
+
+
+def is_beginning(name: str) -> bool:
+    """Returns whether a function is one that nobody calls."""
+    return _BEGINNINGS.fullmatch(name) is not None
+
+
+def begins_thread(name: str) -> bool:
+    """Returns whether a stack that has a function of this name has the beginning of its thread, or nearly so."""
+    return is_beginning(name) or _FIRST.fullmatch(name) is not None
+
+
+def is_switch(name: str) -> bool:
+    """Returns whether a function goes on on another stack than its callers."""
+    return _SWITCHES.fullmatch(name) is not None
+
+
+def is_call_of_c(name: str) -> bool:
+    """Returns whether a function of Go calls C."""
+    return _CALLS_OF_C.fullmatch(name) is not None
