@@ -12,16 +12,22 @@ import numpy as np
 import pytest
 import zstandard
 from builders.dwarf import (
+    ADDR,
     CALL_FILE,
     CALL_LINE,
     FUNC,
+    HASKELL,
     HIGH_PC,
     INLINED,
+    LEXICAL_BLOCK,
+    LINKAGE_NAME,
     LOW_PC,
     NAME,
     ORIGIN,
     RANGES,
+    RUST,
     SUBPROGRAM,
+    Die,
     Dwarf,
     Symbol,
     die,
@@ -286,6 +292,32 @@ def test_nothing_is_said_of_calls_that_are_not_shown(missing: str) -> None:
     assert stacks(found) == stacks(look_up(asked, elf_file._dwarf.answer))
     assert found.size.tolist() == ([16, 16] if missing == "calls" else [0, 0])
     assert elf_file.problems == []
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(("language", "wanted"), [
+    (HASKELL, [["r4gw_info:7"], ["area':7"], ["Main_f_info:9"], ["area':8"], []]),
+    (RUST, [["r4gw_info:7"], [], [], [], []]),
+])  # fmt: skip
+def test_blocks_of_functions_of_ghc_lie_outside_of_these(language: int, wanted: list[list[str]], at_once: bool) -> None:
+    """A function has the addresses of its first block. A local one has no symbol."""
+    dwarf = Dwarf(3)
+
+    def block(low: int, *children: Die) -> Die:
+        return die(LEXICAL_BLOCK, {NAME: "_c4Kh", LOW_PC: low, HIGH_PC: (ADDR, low + 8)}, *children)
+
+    rows = [(0x1000, 1, 7), (0x1020, 1, 9), (0x1028, 1, 8)]
+    local = {NAME: "area'", LINKAGE_NAME: "r4gw_info", LOW_PC: 0x1000, HIGH_PC: (ADDR, 0x1002)}
+    exported = {NAME: "f", LINKAGE_NAME: "Main_f_info", LOW_PC: 0x1010, HIGH_PC: (ADDR, 0x1018)}
+    dwarf.unit(
+        die(SUBPROGRAM, local, block(0x1008, block(0x1028))), die(SUBPROGRAM, exported, block(0x1020)),
+        language=language, low_pc=0x1000, high_pc=(ADDR, 0x1100), stmt_list=dwarf.lines(rows),
+    )  # fmt: skip
+    symbols = opened(dwarf.elf([Symbol("Main_f_info", 0x1010, 8)]))
+    if not at_once:
+        symbols._dwarf.__dict__["_bulk"] = None
+    found = stacks(symbols.lookup(np.array([0x1001, 0x1008, 0x1020, 0x102F, 0x1030], np.uint64)))
+    assert [[f"{name}:{line}" for name, _, line in frames] for frames in found] == wanted
 
 
 @pytest.mark.parametrize("machine", MACHINES)

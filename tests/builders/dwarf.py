@@ -31,7 +31,7 @@ FORMS = {
 }  # fmt: skip
 SKELETON, SPLIT = 4, 5  # kinds of units
 # Languages.
-C_PLUS_PLUS_14, RUST = 0x21, 0x1C
+C_PLUS_PLUS_14, RUST, HASKELL = 0x21, 0x1C, 0x18
 
 FUNC, OBJECT = 2, 1
 TEXT = 0x1000, 0x1000

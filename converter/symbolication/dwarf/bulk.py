@@ -143,6 +143,13 @@ class BulkLookup:
                 break
         return parts
 
+    def units_at(self, addresses: Array, language: int) -> Array:
+        """Returns which unit holds each address (uint64): int64, -1 where none in this language (DW_LANG_*) does."""
+        unit = self._spans.at(addresses)
+        roots = {nth: self._entries.root(nth) for nth in np.unique(unit).tolist() if nth >= 0}
+        wanted = [nth for nth, root in roots.items() if root is not None and root[0] == language]
+        return np.where(np.isin(unit, wanted), unit, -1)
+
     # ------------------------------------------------ one unit
 
     def _found(self, nth: int, asked: Array) -> Found | None:

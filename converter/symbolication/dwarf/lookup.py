@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Generic, TypeVar
 
@@ -19,6 +19,7 @@ from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles
 from traceferry.symbolication.demangle import shown_path
+from traceferry.symbolication.dwarf.blocks import DW_LANG_HASKELL, Blocks
 from traceferry.symbolication.dwarf.bulk import BulkLookup
 from traceferry.symbolication.dwarf.debug_info import DebugInfo, Piece, debug_info
 from traceferry.symbolication.dwarf.units import Lost, Unit
@@ -72,6 +73,15 @@ class DwarfLookup:
 
     def lookup(self, addresses: Array) -> Frames:
         """Returns the frames at addresses (uint64, in any order)."""
+        found = self._in_functions(addresses)
+        units = self._units_of_haskell(addresses[np.diff(found.first) == 0])
+        if not units:
+            return found
+        is_in_unit = np.isin(addresses, np.array(list(units), np.uint64))
+        others = taken(found, np.flatnonzero(~is_in_unit))
+        return look_up_apart(addresses, is_in_unit, partial(self._in_blocks, units), lambda _: others)
+
+    def _in_functions(self, addresses: Array) -> Frames:
         if self._bulk is None:
             return look_up(addresses, self.answer)
         distinct, which = np.unique(addresses, return_inverse=True)
@@ -80,6 +90,11 @@ class DwarfLookup:
             others = taken(found, np.flatnonzero(~is_left))
             found = look_up_apart(distinct, is_left, lambda left: look_up(left, self.answer), lambda _: others)
         return taken(found, which)
+
+    def _in_blocks(self, units: dict[int, Unit], addresses: Array) -> Frames:
+        """units: by address."""
+        blocks = self._blocks
+        return look_up(addresses, lambda at: blocks.answer(units[at], at) if blocks is not None else NOTHING)
 
     def answer(self, address: int) -> Answer:
         table = self._table
@@ -107,6 +122,21 @@ class DwarfLookup:
         """Returns None where the compiled reader does not read the file."""
         found = BulkLookup(self._info, self._table) if self._info is not None else None
         return found if found is not None and found.is_usable else None
+
+    @cached_property
+    def _blocks(self) -> Blocks | None:
+        return Blocks(self._info, self._table) if self._info is not None else None
+
+    def _units_of_haskell(self, addresses: Array) -> dict[int, Unit]:
+        """Returns the units of Haskell that hold addresses, by address."""
+        if self._info is None or not len(addresses):
+            return {}
+        if self._bulk is None:
+            units = {at: unit for at in addresses.tolist() if (unit := self._units[0].at(at)) is not None}
+            return {at: unit for at, unit in units.items() if unit.root.number("DW_AT_language") == DW_LANG_HASKELL}
+        numbers = self._bulk.units_at(addresses, DW_LANG_HASKELL)
+        rows = zip(addresses.tolist(), numbers.tolist(), strict=True)
+        return {at: self._info.units[nth] for at, nth in rows if nth >= 0}
 
     @cached_property
     def _units(self) -> tuple[Spans[Unit], list[Unit]]:
