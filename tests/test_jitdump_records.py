@@ -99,11 +99,15 @@ def test_the_header_clock_is_not_that_of_the_records(new: New) -> None:
         assert trace.code["loaded_at"].tolist() == [START, START + 5]
 
 
+@pytest.mark.parametrize(("flags", "kind"), [
+    (ARCH_TIMESTAMP, "tsc"),
+    (0x2F31722F6D760103, "monotonic"),  # what was in memory, of LLVM's ORC
+])  # fmt: skip
 @every_layout
-def test_a_processor_counter_is_a_clock_of_its_own(new: New) -> None:
-    trace = read(new(flags=ARCH_TIMESTAMP).load("f", CODE))
+def test_a_processor_counter_is_a_clock_of_its_own(new: New, flags: int, kind: str) -> None:
+    trace = read(new(flags=flags).load("f", CODE))
     assert trace.clock is not None
-    assert trace.clock.kind == "tsc"
+    assert trace.clock.kind == kind
 
 
 @pytest.mark.parametrize("header_bytes", [40, 41, 48, 100])
@@ -514,6 +518,51 @@ def test_the_last_of_two_line_tables_holds(new: New) -> None:
     assert stacks(read(dump), 0) == ["f@/b.c:2"]
 
 
+BATCHES: dict[str, tuple[list[str], str, list[str], int]] = {
+    # tables in front of the loads, by the code that they are of; loads; lines of the loads; how many tables are lost
+    "in the order of their loads": (["f", "g"], "fg", ["f@/f.c:1", "g@/g.c:1"], 0),
+    "in another order": (["f", "g"], "gf", ["g@/g.c:1", "f@/f.c:1"], 0),
+    "the first load without one": (["g"], "fg", ["f", "g@/g.c:1"], 0),
+    "the last load without one": (["f"], "fg", ["f@/f.c:1", "g"], 0),
+    "one of code that is not loaded": (["f", "g"], "f", ["f@/f.c:1"], 1),
+    "two names of one function": (["f", "f"], "ff", ["f@/f.c:1", "f@/f.c:1"], 0),
+    "the next load where there is no address": (["0"], "fg", ["f@/0.c:1", "g"], 0),
+    "behind the beginning": (["t"], "fg", ["f@/t.c:1", "g"], 0),
+}  # fmt: skip
+PLACES = {"f": CODE, "g": CODE + 64, "0": 0, "t": CODE + 1}
+
+
+@pytest.mark.parametrize("case", BATCHES)
+@every_layout
+def test_line_tables_in_front_of_several_loads(new: New, case: str) -> None:
+    """As LLVM's ORC writes them: each is of the load that has its address."""
+    tables, loads, wanted, n_lost = BATCHES[case]
+    dump = new()
+    for name in tables:
+        dump.debug_info(PLACES[name], [(PLACES[name] or CODE, 1, 0, f"/{name}.c")])
+    for name in loads:
+        dump.load(name, PLACES[name])
+    trace = read(dump, reported={"lines_without_code": n_lost} if n_lost else {})
+    assert [stack_text(trace, code, 1) for code in range(len(loads))] == wanted
+
+
+@every_layout
+def test_line_tables_and_loads_of_threads_that_write_at_once(new: New) -> None:
+    dump = new().debug_info(CODE, [(CODE, 1, 0, "/f.c")]).debug_info(CODE + 64, [(CODE + 64, 1, 0, "/g.c")])
+    dump.load("g", CODE + 64).debug_info(CODE + 128, [(CODE + 128, 1, 0, "/h.c")]).load("f", CODE)
+    trace = read(dump.load("h", CODE + 128))
+    assert [stack_text(trace, code, 0) for code in range(3)] == ["g@/g.c:1", "f@/f.c:1", "h@/h.c:1"]
+
+
+@every_layout
+def test_inlined_functions_in_front_of_several_loads(new: New) -> None:
+    dump = new().inline_stacks_b(CODE, {0: [("f", "/f.js", 1, 1)]})
+    dump.inline_stacks_b(CODE + 64, {0: [("g", "/g.js", 2, 1)]})
+    dump.inline_info_c(CODE + 128, [(3, 1, "h", "/h.js")]).load("g", CODE + 64).load("h", CODE + 128).load("f", CODE)
+    trace = read(dump)
+    assert [stack_text(trace, code, 0) for code in range(3)] == ["g@/g.js:2:1", "h@/h.js:3:1", "f@/f.js:1:1"]
+
+
 @every_layout
 def test_a_function_without_a_file_in_its_name_takes_that_of_its_lines(new: New) -> None:
     trace = read(new().debug_info(CODE, [(CODE, 0, 0, ""), (CODE, 4, 2, "/a.c")]).load("f", CODE))
@@ -888,7 +937,7 @@ def test_what_looks_like_a_load_behind_damage_is_none(make: Callable[[JitDump], 
 @every_layout
 def test_what_waits_for_a_load_that_never_comes_is_dropped(new: New) -> None:
     dump = new().load("f", CODE).debug_info(CODE, [(CODE, 1, 0, "/a.c")]).tier(1, 5, "Fast").inline_info_c(CODE, [])
-    assert stacks(read(dump), 0) == ["f"]
+    assert stacks(read(dump, reported={"lines_without_code": 1}), 0) == ["f"]
 
 
 # ---------------------------------------------------------------- TIER

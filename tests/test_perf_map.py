@@ -732,6 +732,25 @@ def test_a_stack_ends_in_a_function_without_callers_on_it(
     assert {kind: n for kind, n in report_of(trace).items() if kind.startswith("unwinding")} == losses
 
 
+@pytest.mark.parametrize(("encoding", "wanted"), [(0x0C, "libx.so+0xf > f"), (0x1B, "f")])
+def test_stacks_through_code_that_was_compiled_together(encoding: int, wanted: str) -> None:
+    """LLVM's ORC writes their call-frame information once, behind a header that has its address."""
+    data = recorded(regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")
+    data.mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    for nth, code in enumerate((CODE, CODE + 64)):
+        registers = [0] * X86_64_REGS.bit_count()
+        registers[7:9] = [0x7000, code + 4]
+        data.sample(PID, PID, START + 30 + nth, code + 4, [], regs=registers, stack=A.to_bytes(8, "little") + bytes(56))
+    frame_at = CODE + 0x1000
+    frame = EhFrame(frame_at).fde(CODE, 64, b"").fde(CODE + 64, 64, b"")
+    dump = jitdump().unwinding(
+        bytes(frame.data), struct.pack("<BBBBQ", 1, encoding, 0xFF, 0xFF, frame_at), header_first=True, ts=START + 10
+    )
+    dump.load("f", CODE, 64, ts=START + 10).load("f", CODE + 64, 64, ts=START + 10)
+    found = [stack.rpartition(" (")[2].partition(") > ")[2] for stack in stacks(read(data, dump))]
+    assert found == [wanted] * 2
+
+
 @pytest.mark.parametrize(("n_copied", "kind"), [(64, "unwinding_truncated"), (56, "unwinding_not_copied")])
 def test_callers_behind_the_copy_of_a_stack(n_copied: int, kind: str) -> None:
     """Of a function with large local variables. Where less is there than was asked for, the kernel met memory that is

@@ -67,7 +67,7 @@ class Unwound:
         for event in self.code:
             blob = memoryview(event.values["blob"])  # type: ignore[arg-type]
             self.numbers[f"code {event.order}"] = len(self.modules)
-            self.modules.append(jit_module("code", blob, event["frame_size"], event["size"], self.machine, False))
+            self.modules.append(jit_module("code", blob[: event["frame_size"]], self.machine, False))
         samples = [event for event in events if event.kind == "sample" and event["abi"]]
         self.unwinder = Unwinder(self.modules, self.columns(samples))
         waiting: defaultdict[int, list[int]] = defaultdict(list)
@@ -115,7 +115,8 @@ class Unwound:
             self.spaces[event.pid] = AddressSpace()
         elif event.kind == "code":
             number, start = self.numbers[f"code {event.order}"], event["start"]
-            self.spaces[event.pid].load(start, start + event["size"], start - JIT_ADDRESS, number)
+            behind = -(-event["size"] // 8) * 8
+            self.spaces[event.pid].load(start, start + event["size"], start + behind - JIT_ADDRESS, number)
         elif str(event["path"]).startswith(NAMELESS):
             space = self.spaces[event.pid]
             (space.map_anonymous if event["is_exec"] else space.unmap_anonymous)(event["start"], event["end"])

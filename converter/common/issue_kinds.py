@@ -259,6 +259,8 @@ KINDS: dict[str, Kind] = {
         "damaged file names of line tables were replaced by the one in the function's name",
         "V8 writes from freed memory there"),
     "line_table_dropped": Kind("loss", "unreadable line tables were left out", "their functions keep their names"),
+    "lines_without_code": Kind("loss", "line tables of code that the dump does not load were left out",
+        "each is of the load that has its address"),
     "bytecode_lines": Kind("info",
         "line tables of V8's baseline code were left out: their offsets are into bytecode, not machine code",
         "such frames show the position of their function; other tools show wrong lines"),

@@ -67,6 +67,7 @@ from traceferry.model.tables import distinct as distinct
 from traceferry.model.tables import index_of as index_of
 from traceferry.model.tables import rows_by_key as rows_by_key
 from traceferry.model.trace import CodeReader as CodeReader
+from traceferry.model.trace import CodeUnwinding as CodeUnwinding
 from traceferry.model.trace import Counter as Counter
 from traceferry.model.trace import HeapGraph as HeapGraph
 from traceferry.model.trace import HeapSnapshot as HeapSnapshot

@@ -203,6 +203,16 @@ class Process(Sealed):
         super().seal()
 
 
+class CodeUnwinding(NamedTuple):
+    """Call-frame information of a code object. eh_frame: bytes as in a section `.eh_frame`; offset: where the first of
+    them counts as placed, relative to the code; at: its offset in the input, which code objects that share it have in
+    common."""
+
+    eh_frame: memoryview
+    offset: int
+    at: int
+
+
 class CodeReader(Protocol):
     """Reads the code objects of one input. rows: which rows of `code` are its own; opened_ts: ns, the time in the
     input's header, None where it has none. Not all producers take it from the clock of the code."""
@@ -228,9 +238,8 @@ class CodeReader(Protocol):
     def bytes_of(self, code: int) -> memoryview:
         """Its machine code; empty where the input does not hold it."""
 
-    def unwinding_of(self, code: int) -> tuple[memoryview, int] | None:
-        """(call-frame information, how many bytes of it are `.eh_frame`), None where there is none. It counts as placed
-        behind the code, at a multiple of 8."""
+    def unwinding_of(self, code: int) -> CodeUnwinding | None:
+        """Its call-frame information, None where there is none."""
 
 
 class NativeFunction(NamedTuple):

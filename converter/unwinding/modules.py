@@ -22,7 +22,7 @@ PAGE = 4096
 # The C library of Alpine and of programs that musl-gcc builds, under the names that distributions give it. It has no
 # call-frame information of its own code.
 MUSL = re.compile(r"ld-musl-\S+\.so\.1|libc\.musl-\S+\.so\.1|libc\.so")
-# JIT code is given this address in its call-frame information: 0 would be that of code which the linker discarded.
+# Call-frame information of JIT code is given this address: code at 0 would be what the linker discarded.
 JIT_ADDRESS = 1 << 32
 
 
@@ -137,11 +137,10 @@ def open_module(binary: Binary, debug: Binary | None = None) -> Module:
     return Module(binary.name, machine, big, tuple(sections), executable, binary.entry_point, plt)
 
 
-def jit_module(name: str, blob: memoryview, eh_frame_size: int, code_size: int, machine: Machine, big: bool) -> Module:
-    """Returns a module of a JIT compiler's code with the call-frame information of its jitdump: `.eh_frame` counts as
-    placed behind the code, at a multiple of 8. Link addresses begin at JIT_ADDRESS."""
-    section = Section(blob[:eh_frame_size], JIT_ADDRESS + -(-code_size // 8) * 8)
-    return Module(name, machine, big, (section,))
+def jit_module(name: str, eh_frame: memoryview, machine: Machine, big: bool) -> Module:
+    """Returns a module of a JIT compiler's code with the call-frame information of its jitdump, which counts as placed
+    at JIT_ADDRESS."""
+    return Module(name, machine, big, (Section(eh_frame, JIT_ADDRESS),))
 
 
 def section_of(binary: Binary, name: str) -> tuple[memoryview, int] | None:

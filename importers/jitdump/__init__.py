@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceferry.files.source import Source
-from traceferry.importers.jitdump.layout import FLAGS_ARCH_TIMESTAMP, may_be_called, read_header, structs
+from traceferry.importers.jitdump.layout import may_be_called, read_header, structs
 from traceferry.model import TraceBuilder
 from traceferry.reading import Companion, ImportContext, MappedFile
 
@@ -46,7 +46,7 @@ def began_at(source: Source) -> int | None:
     """Returns the time of the first record, in ns; None where there is none, or times are a processor's counter. The
     header's is on a clock of the writer's choice."""
     header = read_header(source.data)
-    if header is None or header.flags & FLAGS_ARCH_TIMESTAMP:
+    if header is None or header.has_ticks:
         return None
     record, at = structs(header.byte_order).record, header.total_size
     return int(record.unpack_from(source.data, at)[2]) if at + record.size <= len(source.data) else None

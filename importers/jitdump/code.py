@@ -11,10 +11,10 @@ import numpy as np
 from traceferry.importers.jitdump.declared import DeclaringFiles
 from traceferry.importers.jitdump.decode import MAX_TS, Dump, Load, TierRecord
 from traceferry.importers.jitdump.inlines import MAX_DEPTH, Function, SourceLocation
-from traceferry.importers.jitdump.layout import ARCHITECTURES, FLAGS_ARCH_TIMESTAMP, MAX_TID, TIER_COLORS, Header
+from traceferry.importers.jitdump.layout import ARCHITECTURES, MAX_TID, TIER_COLORS, Header
 from traceferry.importers.jitdump.owners import Owner
 from traceferry.importers.jitdump.sources import SourceTexts
-from traceferry.model import Array, Clock, TraceBuilder, distinct
+from traceferry.model import Array, Clock, CodeUnwinding, TraceBuilder, distinct
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import CodeMappings, add_tier
 from traceferry.symbolication.jit_names import Name, Tier, demangled, producer_of
@@ -102,7 +102,7 @@ class Code:
         load = self.dump.loads[code - self.rows.start]
         return self.dump.source.data[load.code_at : load.code_at + load.size] if load.code_at >= 0 else memoryview(b"")
 
-    def unwinding_of(self, code: int) -> tuple[memoryview, int] | None:
+    def unwinding_of(self, code: int) -> CodeUnwinding | None:
         return self.dump.unwinding_of(self.dump.loads[code - self.rows.start])
 
     # ------------------------------------------------------------ frames
@@ -232,7 +232,7 @@ class Times(NamedTuple):
 def _join_clock(
     dump: Dump, trace: TraceBuilder, counter: Counter | None, span: tuple[int, int] | None, apart_ns: int
 ) -> Times:
-    if not dump.header.flags & FLAGS_ARCH_TIMESTAMP:
+    if not dump.header.has_ticks:
         offset = trace.join_clock(Clock("monotonic"))
         if apart_ns:
             detail = f"{dump.name} was moved by {apart_ns} ns, by when it was mapped"
@@ -245,7 +245,7 @@ def clocks_apart(dump: Dump, mapped_at: int) -> int | None:
     """Returns what a dump's times need, in ns, to be on the clock on which it was mapped: 0 where they are, None where
     nothing tells. Its header is written as it is mapped, but some compilers write another clock into that alone.
     mapped_at: 0 is unknown."""
-    if not mapped_at or not dump.loads or dump.header.flags & FLAGS_ARCH_TIMESTAMP:
+    if not mapped_at or not dump.loads or dump.header.has_ticks:
         return None
     opened, loaded = dump.header.timestamp, dump.loads[0].ts
     if abs(loaded - mapped_at) < MUCH_NS:

@@ -4,8 +4,10 @@ terms."""
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +26,10 @@ from traceferry.importers.jitdump.inlines import (
     parse_record_c,
 )
 from traceferry.importers.jitdump.layout import RECORD_HEADER_SIZE, Header, Id, Structs, read_header, structs
-from traceferry.importers.jitdump.lines import REACH, Lines, Record, n_whole, read_lines, same_beginning
-from traceferry.model import Array
+from traceferry.importers.jitdump.lines import BIAS, REACH, Lines, Record, n_whole, read_lines, same_beginning
+from traceferry.importers.jitdump.unwinding import of_batch, unwinding_of_load
+from traceferry.importers.jitdump.waiting import Waiting
+from traceferry.model import Array, CodeUnwinding
 from traceferry.symbolication.jit_names import without_tier
 
 PIECE = 1 << 14
@@ -102,23 +106,18 @@ class Dump:
     def name(self) -> str:
         return self.source.name
 
-    def unwinding_of(self, load: Load) -> tuple[memoryview, int] | None:
-        """Returns (the record's data, how many bytes of it are `.eh_frame`): the rest is `.eh_frame_hdr`. None where
-        there is no record, or one that V8 writes where it has nothing to tell: zeros."""
-        at = self.unwinding_at.get(load.nth)
-        if at is None:
-            return None
-        layout, data = structs(self.header.byte_order), self.source.data
-        _, record_size, _ = layout.record.unpack_from(data, at)
-        payload = data[at + RECORD_HEADER_SIZE : at + record_size]
-        if len(payload) < layout.unwinding.size:
-            return None
-        size, header_size, _ = layout.unwinding.unpack_from(payload)
-        blob = payload[layout.unwinding.size :]
-        frame_size = size - header_size
-        if not 0 < frame_size <= size <= len(blob) or not any(blob[:frame_size]):
-            return None
-        return blob[:size], frame_size
+    def unwinding_of(self, load: Load) -> CodeUnwinding | None:
+        """Returns the load's call-frame information, if there is any."""
+        layout, at = structs(self.header.byte_order), self.unwinding_at.get(load.nth)
+        if at is not None:
+            return unwinding_of_load(self.source.data, layout, at, load.address, load.size)
+        nth = bisect_left(self._unwinding, load.at) - 1
+        return of_batch(self.source.data, layout, self._unwinding[nth], load.address) if nth >= 0 else None
+
+    @cached_property
+    def _unwinding(self) -> list[int]:
+        """Returns where UNWINDING_INFO is, rising."""
+        return sorted(self.unwinding_at.values())
 
 
 def read_dump(source: Source) -> Dump:
@@ -199,15 +198,17 @@ def source_parts(record: memoryview, layout: Structs) -> tuple[bytes, bytes] | N
 
 
 class _Decoder:
-    """Follows the records in their order: what stands before a load and describes it waits in `_pending_*`."""
+    """Follows the records in their order. What stands before a load and describes it waits: in a `Waiting` for the load
+    of its address, in `_pending_*` for the next one."""
 
     def __init__(self, dump: Dump, layout: Structs) -> None:
         self._dump = dump
         self._data = dump.source.data
         self._layout = layout
         self._nth = -1
-        self._pending_lines: tuple[int, int, int] | None = None
-        self._pending_inlines: tuple[str, memoryview] | None = None
+        self._lines: Waiting[tuple[int, int, int]] = Waiting()
+        self._inlines_b: Waiting[memoryview] = Waiting()
+        self._pending_inlines: memoryview | None = None
         self._pending_stacks: list[tuple[int, Stack]] = []
         self._pending_tier = -1
         self._pending_unwinding = -1
@@ -229,12 +230,17 @@ class _Decoder:
         while (following := next_whole(self._data, dump.header, at)) >= 0:
             self._note("dump_damaged", 1, at, f"{following - at} bytes")
             self._forget()
+            self._pending_stacks = []
+            self._lines.take_all()
+            self._inlines_b.take_all()
             self._pending_unwinding = -1
             at = self._whole_records(following)
         if at != len(self._data):
             self._note("dump_unfinished", 1, at)
             self._cut_record(at)
             self._load_of_lines()
+        for record_at in sorted(self._lines.take_all() + self._inlines_b.take_all()):
+            self._note("lines_without_code", 1, record_at)
         dump.lines = read_lines(dump.source, dump.header, self._line_records, dump.problems)
         self._name_by_lines()
 
@@ -297,6 +303,8 @@ class _Decoder:
         if name_size < 0 or size >= 1 << 31:
             self._note("bad_record", 1, begin, "CODE_LOAD" if name_size < 0 else f"CODE_LOAD of {size} bytes")
             self._forget()
+            self._lines.take(address, size)
+            self._inlines_b.take(address, size)
             return
         at = begin + RECORD_HEADER_SIZE + self._layout.load.size
         name = str(self._data[at : at + name_size], "utf-8", "replace")
@@ -305,31 +313,39 @@ class _Decoder:
         self._dump.loads.append(load)
 
     def _attach(self, load: Load) -> None:
-        """Gives the load what described the next one."""
-        if self._pending_lines is not None:
+        """Gives the load what described it, or the next one."""
+        lines = self._lines.take(load.address, load.size)
+        if lines is not None:
             load.lines = len(self._line_records)
-            self._line_records.append(Record(*self._pending_lines, load.address, load.size, load.name))
-            self._pending_lines = None
-        if self._pending_tier >= 0 or self._pending_inlines is not None or self._pending_stacks:
+            self._line_records.append(Record(*lines, load.address, load.size, load.name))
+        if self._pending_tier >= 0 or self._pending_inlines is not None or self._pending_stacks or self._inlines_b:
             load.tier = self._pending_tier
             self._attach_inlines(load)
             self._forget()
 
     def _attach_inlines(self, load: Load) -> None:
-        if self._pending_inlines is not None:
-            variant, payload = self._pending_inlines
-            parse = parse_a(payload, self._layout) if variant == "A" else parse_b(payload, self._layout)
-            load.inlines = parse
-            if parse is None:
-                self._note("line_table_dropped", 1, load.at, f"variant {variant} of the inline records")
-        elif self._pending_stacks:
-            load.inlines = parse_c(self._pending_stacks, load.address)
+        of_a, of_b, of_c = self._pending_inlines, self._inlines_b.take(load.address, load.size), self._stacks_of(load)
+        variant = ""
+        if of_a is not None:
+            load.inlines, variant = parse_a(of_a, self._layout), "A"
+        elif of_b is not None:
+            load.inlines, variant = parse_b(of_b, self._layout), "B"
+        elif of_c:
+            load.inlines = parse_c(of_c, load.address)
+        if load.inlines is None and variant:
+            self._note("line_table_dropped", 1, load.at, f"variant {variant} of the inline records")
         if load.inlines is not None and load.inlines.n_cycles:
             self._note("inline_cycle", load.inlines.n_cycles, load.at)
 
+    def _stacks_of(self, load: Load) -> list[tuple[int, Stack]]:
+        """Takes the stacks of variant C that begin in the load's code, or a little before it."""
+        begin, end = load.address - BIAS, load.address + max(load.size, 1)
+        of_load = [one for one in self._pending_stacks if begin <= one[0] < end]
+        self._pending_stacks = [one for one in self._pending_stacks if not begin <= one[0] < end]
+        return of_load
+
     def _forget(self) -> None:
-        self._pending_lines = self._pending_inlines = None
-        self._pending_stacks = []
+        self._pending_inlines = None
         self._pending_tier = -1
 
     # ------------------------------------------------------------ a program that was killed
@@ -356,9 +372,10 @@ class _Decoder:
 
     def _load_of_lines(self) -> None:
         """Makes a load for lines whose own load was not written: they tell where its code begins."""
-        if self._pending_lines is None:
+        left = self._lines.take_last()
+        if left is None:
             return
-        begin, end, n_entries = self._pending_lines
+        begin, end, n_entries = left
         record_at = begin - self._layout.pair64.size - RECORD_HEADER_SIZE
         _, _, ts = self._layout.record.unpack_from(self._data, record_at)
         address, _ = self._layout.pair64.unpack_from(self._data, record_at + RECORD_HEADER_SIZE)
@@ -393,16 +410,17 @@ class _Decoder:
         self._dump.moves.append(Move(begin, ts, index, old, new))
 
     def _debug_info(self, payload: memoryview, begin: int, _: int) -> None:
-        _, n_entries = self._layout.pair64.unpack_from(payload)
+        address, n_entries = self._layout.pair64.unpack_from(payload)
         at = begin + RECORD_HEADER_SIZE
-        self._pending_lines = (at + self._layout.pair64.size, at + len(payload), n_entries)
+        self._lines.add(address, begin, (at + self._layout.pair64.size, at + len(payload), n_entries))
 
     def _debug_info2(self, payload: memoryview, begin: int, _: int) -> None:
-        self._pending_inlines = ("A", payload)
+        self._pending_inlines = payload
 
     def _tier_or_variant_b(self, payload: memoryview, begin: int, _: int) -> None:
         if is_variant_b(payload, self._layout):
-            self._pending_inlines = ("B", payload)
+            address = self._layout.info2_b.unpack_from(payload)[0]
+            self._inlines_b.add(address, begin, payload)
             return
         tier_id, color_index = self._layout.pair32.unpack_from(payload)
         name = bytes(payload[8:]).split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -85,6 +85,12 @@ class Header:
     timestamp: int
     flags: int
 
+    @property
+    def has_ticks(self) -> bool:
+        """Whether time stamps are a processor's counter. Other bits mean nothing: where they are set, LLVM's ORC has
+        left the word as it was in memory, and writes the times of CLOCK_MONOTONIC."""
+        return self.flags == FLAGS_ARCH_TIMESTAMP
+
 
 def read_header(data: memoryview) -> Header | None:
     """Returns the header, or None if it is not a supported one."""

@@ -100,7 +100,7 @@ class _Run:
     modules: list[Module | None] = field(default_factory=list)
     libraries: list[Library | None] = field(default_factory=list)
     ends: StackEnds = field(init=False)
-    _numbers: dict[tuple[str, str] | int, int] = field(default_factory=dict)
+    _numbers: dict[tuple[str, str] | tuple[int, int], int] = field(default_factory=dict)
     _of_path: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -255,25 +255,28 @@ class _Run:
         rows = self.memory.code_mappings_of(program)
         for row, since, until in zip(*map(np.ndarray.tolist, (rows, *self.memory.code_times(rows))), strict=True):
             code = int(trace.code_mappings["code"][row])
-            number = self._code_number(code, trace.code_reader(code), machine, big)
-            if number == NO_MODULE:
+            found = self._jit_module(code, trace.code_reader(code), machine, big)
+            if found is None:
                 continue
+            number, link_address = found
             start = int(trace.code_mappings["address"][row])
             end = start + int(trace.code["size"][code])
-            load = partial(AddressSpace.load, start=start, end=end, bias=start - JIT_ADDRESS, module=number)
+            load = partial(AddressSpace.load, start=start, end=end, bias=start - link_address, module=number)
             yield since - zero, load
             if until < NEVER:
                 yield until - zero, partial(AddressSpace.unload, start=start, end=end)
 
-    def _code_number(self, code: int, reader: CodeReader, machine: Machine, big: bool) -> int:
-        if code not in self._numbers:
-            found = reader.unwinding_of(code)
-            self._numbers[code] = len(self.modules) if found is not None else NO_MODULE
-            if found is not None:
-                size = int(self.trace.code["size"][code])
-                self.modules.append(jit_module("code of a JIT compiler", *found, size, machine, big))
-                self.libraries.append(None)
-        return self._numbers[code]
+    def _jit_module(self, code: int, reader: CodeReader, machine: Machine, big: bool) -> tuple[int, int] | None:
+        """Returns (the module with a code object's call-frame information, the code's link address in it)."""
+        found = reader.unwinding_of(code)
+        if found is None:
+            return None
+        key = reader.rows.start, found.at
+        if key not in self._numbers:
+            self._numbers[key] = len(self.modules)
+            self.modules.append(jit_module("code of a JIT compiler", found.eh_frame, machine, big))
+            self.libraries.append(None)
+        return self._numbers[key], JIT_ADDRESS - found.offset
 
     # ------------------------------------------------------------ how stacks ended
 
