@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from clients import firefox
 from outputs import saved
+from support import load_checked
 from test_firefox import SHARED_TABLES, in_range, ns, paths_of
 from test_gecko import rows
 
@@ -507,6 +508,16 @@ def test_without_samples_everything_is_shown(recording: Recording, tmp_path: Pat
     profile = exported(recording.trace, tmp_path)
     assert profile["meta"]["initialVisibleThreads"] == [0, 1]
     assert "initialSelectedThreads" not in profile["meta"]
+
+
+def test_samples_of_no_known_time_get_none_from_the_viewers_interval(recording: Recording, tmp_path: Path) -> None:
+    recording.trace.events = []
+    recording.process.threads = [
+        recording.thread(1, "t", ThreadData(samples=recording.samples([1, 2], ["native"] * 2)))
+    ]
+    exported(recording.trace, tmp_path)
+    (event,) = load_checked([str(tmp_path / "out.json")]).events
+    assert (event.unit, event.interval_ns) == ("samples", 0)
 
 
 def test_at_most_15_busy_threads_are_shown(recording: Recording, tmp_path: Path) -> None:

@@ -250,7 +250,9 @@ class _Profile:
             return self.event_rows[number if 0 <= number < len(self.event_rows) else 0]
         if survey.first_sample is None or survey.unit == samples.BYTES:
             return -1
-        event = model.Event("samples", survey.unit, samples.interval_ns(self.profile.meta))
+        # A profile of ours has an interval for the viewer, also where nothing tells one.
+        interval = 0 if self.is_ours else samples.interval_ns(self.profile.meta)
+        event = model.Event("samples", survey.unit, interval)
         keys = [one.key for one in self.trace.events]
         if event.key not in keys:
             self.trace.events.append(event)
