@@ -896,6 +896,24 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "opcache.jit=tracing "
          "-d opcache.jit_buffer_size=64M -d opcache.jit_debug=32"],
     ),
+    **{
+        f"a runtime that was told to delete them, {recorded}": (
+            {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5},
+             "command": f"perf record -g {recorded}", "notes": {"code_unrecorded": {"count": 95}}},
+            ["names are missing for 95 % of the samples",
+             "  [code in //anon] (95 %): Node.js deleted the file of its names, as --perf-prof-delete-file asks: "
+             f"record without it: perf record -g {again}"],
+        )
+        for recorded, again in (
+            ("node --perf-prof-delete-file --perf-prof a.js ''", "node --perf-prof a.js ''"),
+            ("node --perf-prof --perf_prof_delete_file=true a.js", "node --perf-prof a.js"),
+            ("env 'NODE_OPTIONS=--perf-prof --perf-prof-delete-file' npm test",
+             "env NODE_OPTIONS=--perf-prof npm test"),
+            ("env 'NODE_OPTIONS=--perf-prof-delete-file --perf-prof' npm test",
+             "env NODE_OPTIONS=--perf-prof npm test"),
+            ("sh -c 'node --perf-prof --perf-prof-delete-file a.js'", "sh -c 'node --perf-prof a.js'"),
+        )
+    },
     "a runtime that was asked for names in a container": (
         {"stacks": {f"[code~in~//anon] v8::Run@node {MAIN}": 95, f"f@libc.so.6 {MAIN}": 5},
          "command": "perf record -g unshare --pid sh -c 'exec node --perf-basic-prof a.js'",

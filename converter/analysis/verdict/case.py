@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.analysis.verdict.facts import Facts, Programs
+from traceferry.analysis.verdict.runtimes import keeping_names
 from traceferry.common.issue_kinds import Severity
 from traceferry.common.recorder import Command, command_of
 from traceferry.common.report import Issue
@@ -58,11 +59,11 @@ class Finding(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A recording as the findings see it. command: of perf, None where it is not known; where threads were not
-    recorded, the one that records all of them; inputs: as a shell takes them; is_pack: whether a pack holds them;
-    is_perf: whether perf recorded it; is_elsewhere: whether that was on another machine; programs: what was sampled;
-    program: "" is all of it, facts are otherwise of that one alone; n_busy: the samples of all in which something was
-    done."""
+    """A recording as the findings see it. command: of perf, None where it is not known, without what would lose the
+    same again: where threads were not recorded, the one that records all of them; inputs: as a shell takes them;
+    is_pack: whether a pack holds them; is_perf: whether perf recorded it; is_elsewhere: whether that was on another
+    machine; programs: what was sampled; program: "" is all of it, facts are otherwise of that one alone; n_busy: the
+    samples of all in which something was done."""
 
     trace: Trace
     facts: Facts
@@ -86,11 +87,13 @@ class Case(NamedTuple):
         issues = {issue.kind: issue for issue in trace.report}
         if command is not None and "threads_not_recorded" in issues:
             command = command.following
+        if command is not None:
+            command = replace(keeping_names(command), is_piped=is_pipe)
         return cls(
             trace,
             facts,
             issues,
-            replace(command, is_piped=is_pipe) if command is not None else None,
+            command,
             shlex.join(named or recorded) or "RECORDING",
             any(PurePath(name).name not in recorded for name in named),
             any(each.format == "perf.data" for each in trace.inputs),
@@ -98,6 +101,12 @@ class Case(NamedTuple):
             programs,
             facts.samples - facts.idle,
         )
+
+    @property
+    def deletes_names(self) -> bool:
+        """Whether the program was told to delete the names that it was asked for."""
+        recorded = command_of(self.trace.attributes.get("command", ""))
+        return recorded is not None and keeping_names(recorded) != recorded
 
     def by_program(self) -> list[Case]:
         """Returns the case of each program that was sampled, and of the processes of one that have no names where

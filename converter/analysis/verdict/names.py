@@ -23,6 +23,7 @@ from traceferry.analysis.verdict.case import (
 from traceferry.analysis.verdict.facts import KERNEL_GROUP, UNKNOWN
 from traceferry.analysis.verdict.runtimes import (
     CPYTHON_COMPILES,
+    DELETING,
     NO_LIST,
     Compiler,
     Runtime,
@@ -183,6 +184,9 @@ def _advice_for_made(case: Case, what: str) -> list[Advice]:
     if named is not None:
         return [Advice("names_missing", f"{what}: {named.text}", named.command)]
     runtime = made[0] if made is not None and not case.facts.languages else None
+    if runtime is not None and case.deletes_names and case.command is not None:
+        text = f"{what}: {runtime.title} deleted the file of its names, as {DELETING} asks: record without it"
+        return [Advice("names_missing", text, case.command.text)]
     if runtime is not None and (lost or (case.command is not None and is_told(case.command, runtime))):
         return [Advice("names_missing", f"{what}: {runtime.title} {_why_not_read(case, lost)}")]
     return [Advice("names_missing", f"{what}: {_advice_of_report(case)}")]

@@ -19,6 +19,10 @@ NO_LIST = (
     "was asked for names, and no file with them was found: in a container it is perf-PID.map in /tmp, or jit-PID.dump, "
     "by the number there, and of two programs with one number the last one's; copy it, and --symbols FILE takes it"
 )
+# With which V8 removes its jitdump as soon as it has made it; also in a variable, or among flags in one word.
+DELETING = "--perf-prof-delete-file"
+_FLAG = r"--perf[-_]prof[-_]delete[-_]file(?:=true)?(?![\w=-])"
+_DELETING = re.compile(rf"[ ,]{_FLAG}|{_FLAG}[ ,]?")
 # What lets CPython compile something for each function.
 CPYTHON_COMPILES = re.compile(r"-X ?perf|PYTHONPERFSUPPORT|PYTHON_PERF_JIT_SUPPORT")
 
@@ -240,6 +244,11 @@ def naming(command: Command, runtime: Runtime, file: str, loaded: Iterable[str] 
     first = rest[:1] if rest[:1] == (runtime.behind,) else ()
     again = with_graph(command, runtime).running([*words[:at], name, *first, *options, *rest[len(first) :]])
     return with_variables(again, environment) if environment else again
+
+
+def keeping_names(command: Command) -> Command:
+    """Returns the command without the option with which a runtime deletes the names that it was asked for."""
+    return command.running([kept for word in command.program if (kept := _DELETING.sub("", word)) or not word])
 
 
 def interpreted_only(command: Command, runtime: Runtime) -> str:
