@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from builders import plt
 from builders.cfi import RSP, EhFrame, def_cfa
-from builders.dwarf import Dwarf, Symbol
+from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, Symbol, die
 from builders.jitdump import Function, Inlined, JitDump
 from builders.perf_data import (
     BOOTTIME,
@@ -51,11 +51,13 @@ from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES
+from traceferry.importers.perf.unwinding import OF_FILE_WITH_DEBUG_INFORMATION, OF_FILE_WITHOUT
 from traceferry.libraries import recorded_files, vdso
 from traceferry.libraries.recorded_files import IS_OF_OTHER_BUILD
 from traceferry.model import PREEMPTED, RUNNING, SAMPLES, SCHEDULING, WAITING, Clock, Trace, TraceBuilder, laws
 from traceferry.reading import ImportContext, LoadOptions
 from traceferry.registry import importer_named
+from traceferry.symbolication.packages import OF_NO_SYMBOL
 
 PID = 7
 LIB, LIB_SIZE, LIB_PATH = 0x40_0000, 0x1_0000, "/nowhere/libx.so"
@@ -751,6 +753,20 @@ def test_stacks_through_code_that_was_compiled_together(encoding: int, wanted: s
     assert found == [wanted] * 2
 
 
+@pytest.mark.parametrize("is_described", [True, False])
+def test_what_helps_where_a_file_has_no_unwind_information(is_described: bool) -> None:
+    """Whoever compiled it with debug information is not told to do so."""
+    described = Dwarf().unit(die(SUBPROGRAM, {NAME: "g", LOW_PC: 0x1800, HIGH_PC: 8}), low_pc=0x1800, high_pc=8)
+    file = plt.elf(plt.layouts()["x86-64 bfd"], [WORK], described.sections if is_described else {})
+    data = recorded(regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")
+    registers = [0] * X86_64_REGS.bit_count()
+    registers[7:9] = [0x7000, LIB + 0x1824]
+    data.sample(PID, PID, START, LIB + 0x1824, [], regs=registers, stack=bytes(64))
+    trace = read(data, context=ImportContext(symbols=[Source("libx.so", memoryview(file))]))
+    (issue,) = (issue for issue in trace.report if issue.kind == "unwinding_no_information")
+    assert issue.advice == (OF_FILE_WITH_DEBUG_INFORMATION if is_described else OF_FILE_WITHOUT)
+
+
 @pytest.mark.parametrize(("n_copied", "kind"), [(64, "unwinding_truncated"), (56, "unwinding_not_copied")])
 def test_callers_behind_the_copy_of_a_stack(n_copied: int, kind: str) -> None:
     """Of a function with large local variables. Where less is there than was asked for, the kernel met memory that is
@@ -1370,6 +1386,21 @@ def test_files_without_names_are_reported(case: str, tmp_path: Path) -> None:
     (issue,) = (i for i in read(of_build.sample(PID, PID, START, LIB + 4)).report if i.kind == "names_missing")
     assert issue.detail == "libx.so (1 of 1 addresses): the file was not found"
     assert all(option in issue.advice for option in ("--symbols", "--sysroot DIR", "--debuginfod"))
+
+
+@pytest.mark.parametrize(("symbols", "sections", "has_symbols"), [
+    ([WORK], {}, True), ([WORK], DEBUG_LINK, False), ([], {}, False),
+])  # fmt: skip
+def test_what_names_code_without_a_name_in_a_file_that_was_not_stripped(
+    symbols: list[plt.Symbol], sections: dict[str, bytes], has_symbols: bool, tmp_path: Path
+) -> None:
+    """Nothing does; the other two have lost names."""
+    (tmp_path / "nowhere").mkdir()
+    (tmp_path / LIB_PATH[1:]).write_bytes(plt.elf(plt.layouts()["x86-64 bfd"], symbols, sections))
+    data = recorded().sample(PID, PID, START, LIB + 0x1830, [USER, LIB + 0x1830, LIB + 0x1825])
+    trace = read(data, context=ImportContext(sysroots=[str(tmp_path)]))
+    (issue,) = (issue for issue in trace.report if issue.kind == "names_partly_missing")
+    assert (issue.advice == OF_NO_SYMBOL) is has_symbols
 
 
 VDSO = 0x7FFF_0000_0000

@@ -30,7 +30,7 @@ from traceferry.model import (
     TraceBuilder,
 )
 from traceferry.model.categories import category_of_file
-from traceferry.symbolication.packages import OF_NOBODY
+from traceferry.symbolication.packages import OF_NO_SYMBOL, OF_NOBODY
 
 HERE = __import__("platform").node()
 RECORDED = "perf record -F 999 -g -o x.data ./app"
@@ -724,6 +724,11 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"names_partly_missing": {"where": "app 0", "detail": "app (1)", "advice": OF_NOBODY}}},
         ["names are missing for 100 % of the samples",
          f"  app (100 %): {OF_NOBODY.removesuffix(': --symbols FILE')}: traceferry x.data --symbols FILE"],
+    ),
+    "code without a symbol in a program that has symbols": (
+        {"stacks": {f"app~function~at~0x12@app {MAIN}": 50},
+         "notes": {"names_partly_missing": {"where": "app 0", "detail": "app (1)", "advice": OF_NO_SYMBOL}}},
+        ["names are missing for 100 % of the samples", f"  app (100 %): {OF_NO_SYMBOL}"],
     ),
     "a library of the system, stripped": (
         {"stacks": {f"libz.so+0x12@libz.so#System~library {MAIN}": 50},

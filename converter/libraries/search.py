@@ -35,7 +35,7 @@ from traceferry.symbolication.debug_files import DebugFiles, stripped_binary
 from traceferry.symbolication.debug_links import debug_link
 from traceferry.symbolication.demangle import demangler_for
 from traceferry.symbolication.interface import FoundSymbols
-from traceferry.symbolication.packages import advice_for, elsewhere
+from traceferry.symbolication.packages import OF_NO_SYMBOL, advice_for, elsewhere
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -68,8 +68,17 @@ def _names_elsewhere(library: Library, debug_files: DebugFiles) -> tuple[str, st
     if refused and library.debug is None:
         return os.path.basename(refused), OF_ANOTHER_BUILD.format(path=shlex.quote(refused))
     link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
+    if link is None and _has_symbols(library, library.symbols):
+        return "", OF_NO_SYMBOL
     is_wanted = library.n_nameless >= MANY_NAMELESS and library.debug is None
     return link.name if link is not None else "", _advice(library) if is_wanted else ""
+
+
+def _has_symbols(library: Library, symbols: Symbols) -> bool:
+    """Whether a library's own file, as it was linked, names functions."""
+    from traceferry.symbolication.elf import DEBUG_INFORMATION, SYMBOL_TABLE
+
+    return library.debug is None and symbols.gives in (DEBUG_INFORMATION, SYMBOL_TABLE)
 
 
 def _advice(library: Library) -> str:

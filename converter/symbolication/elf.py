@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from traceferry.symbolication.gsym.reader import Gsym
 
 GSYM_SECTION = ".gsym"
+# What gives the names of a file that is not stripped.
+DEBUG_INFORMATION, SYMBOL_TABLE = "debug information", "the symbol table"
 
 
 class ElfSymbols:
@@ -109,9 +111,9 @@ class ElfSymbols:
     @property
     def gives(self) -> str:
         if self.has_lines:
-            return "debug information" if self._go is None else "the tables of Go's runtime"
+            return DEBUG_INFORMATION if self._go is None else "the tables of Go's runtime"
         if len(symbols_of(self.binary, ".symtab")) > 1:
-            return "the symbol table"
+            return SYMBOL_TABLE
         has_mini = any(section.name == MINI_DEBUG_INFO for section in self.binary.sections)
         return "MiniDebugInfo" if has_mini else "the dynamic symbols"
 

@@ -106,6 +106,9 @@ OF_NOBODY = (
     "Nuitka: --unstripped); "
     "or give the file as it was before, which its makers may have published: --symbols FILE"
 )
+OF_NO_SYMBOL = (
+    "the file has symbols, and none for this code: local functions of GHC have none without -g, assembly may have none"
+)
 # In the folder of each of conda's environments.
 CONDA_META = "conda-meta"
 

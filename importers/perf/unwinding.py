@@ -25,6 +25,7 @@ from traceferry.importers.perf.spaces import MAX_ANCESTORS, Memory
 from traceferry.importers.perf.stack_ends import StackEnds, UnwoundStacks
 from traceferry.libraries.library import Library
 from traceferry.model import Array, CodeReader, TraceBuilder, distinct, rows_by_key
+from traceferry.symbolication.elf import DEBUG_INFORMATION
 from traceferry.unwinding._unwinder import End, Flag, How, Unwinder
 from traceferry.unwinding.endings import CONTRADICTION, NO_INFORMATION, OF_NO_FILE, OTHER_STACK, TRUNCATED
 from traceferry.unwinding.machine import AARCH64, I386, X86_64, Machine, UserStacks
@@ -57,6 +58,11 @@ OF_MEMORY = (
 OF_FILE_WITHOUT = (
     "compile it with unwind information (GCC and clang: -fasynchronous-unwind-tables; GHC: -g, also for libraries), or "
     "with frame pointers"
+)
+
+OF_FILE_WITH_DEBUG_INFORMATION = (
+    "its unwind information is of other code: GHC describes a part of each function, and assembly may have none; "
+    "compile libraries with it, too (GHC: -g; GCC and clang: -fasynchronous-unwind-tables), or with frame pointers"
 )
 
 
@@ -311,7 +317,9 @@ class _Run:
             return library.name, why, None
         if self.modules[number] is None:
             return library.name, "the file was not found: give it with --symbols, or its file tree with --sysroot", None
-        return library.name, "the file has none for this code, and there is no frame pointer", OF_FILE_WITHOUT
+        has_debug_information = library.symbols is not None and library.symbols.gives == DEBUG_INFORMATION
+        advice = OF_FILE_WITH_DEBUG_INFORMATION if has_debug_information else OF_FILE_WITHOUT
+        return library.name, "the file has none for this code, and there is no frame pointer", advice
 
     def ending(self, stacks: UnwoundStacks, keep_apart: bool) -> Array:
         """Returns the address under which each stack stands, 0 for none."""

@@ -56,8 +56,8 @@ class Facts:
     runtimes: those with a frame of a runtime, by its file's name; languages: those with a frame of a language that a
     runtime executes; interpreted: those of which the innermost function of a language is one that only its interpreter
     tells of; compiled: those with a function of Python's that was compiled to C, by the library of the innermost one;
-    of_cgo: those with a frame of Go that calls C; idle: those where nothing was done; libraries: the names of files with
-    frames in them; single: those of one frame."""
+    of_cgo: those with a frame of Go that calls C; idle: those where nothing was done; libraries: the names of files
+    with frames in them; single: those of one frame."""
 
     samples: int
     nameless: dict[str, int]

@@ -46,6 +46,7 @@ from traceferry.common.recorder import Command
 from traceferry.files.named_files import IS_ANOTHERS
 from traceferry.model import Trace
 from traceferry.model.categories import NATIVE
+from traceferry.symbolication.packages import OF_NO_SYMBOL, advice_for
 from traceferry.symbolication.public_servers import DEBUGINFOD
 
 # Each library gets a line if it has this share of the samples.
@@ -262,7 +263,6 @@ def _of_its_file(case: Case, name: str) -> str:
         return ""
     # What reads libraries takes long to import.
     from traceferry.symbolication.choose import ADDRESSES_OF
-    from traceferry.symbolication.packages import advice_for
 
     has_debug_file = case.trace.report.of_place("symbols_used", path.__eq__)[0].startswith(f"{name}: {ADDRESSES_OF} ")
     return "" if has_debug_file else advice_for(path)
@@ -288,6 +288,8 @@ def _names_command(case: Case, name: str, kind: str, advice: str) -> str:
     has_build_id = bool(trace.libs["code_id"][names.index(name)] >= 0) if name in names else False
     if kind == "names_missing" and case.is_elsewhere and not case.is_pack:
         return f"{PACK}{case.inputs}"
+    if advice == OF_NO_SYMBOL:
+        return ""
     is_wanted = kind == "names_missing" and not has_build_id
     if is_wanted and name == VDSO and case.command is not None:
         return case.command.without("--buildid-mmap").text
