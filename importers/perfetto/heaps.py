@@ -122,7 +122,7 @@ def _root(kind: str) -> str:
 
 
 class Measure(NamedTuple):
-    """What stacks have in all, of something that is counted. unit: of an event; callsite, weight: of each row, of which
+    """The amounts of stacks of something that is counted. unit: of an event; callsite, weight: of each row, of which
     those of a stack are summed up."""
 
     name: str
@@ -140,7 +140,7 @@ class Measure(NamedTuple):
 
 
 class HeapProfile(NamedTuple):
-    """What a heap profiler sampled. name: of the heap; ts: of the last dump, as tables have it; measures: bytes and
+    """The samples of a heap profiler. name: of the heap; ts: of the last dump, as tables have it; measures: bytes and
     objects that are not freed, and all that were allocated."""
 
     name: str
