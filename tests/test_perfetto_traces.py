@@ -387,6 +387,22 @@ def test_text_that_ends_too_early(kind: str, before: bytes, is_cut: bool, is_mar
         assert cut[told[0] - 3 * is_marked :].startswith(b'{"name": "f2')
 
 
+def test_values_of_counters_that_are_no_numbers_are_told(tmp_path: Path) -> None:
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="no package perfetto")
+    made = protos.Trace()
+    track = made.packet.add(trusted_packet_sequence_id=1, timestamp=1000).track_descriptor
+    track.uuid, track.name = 5, "load"
+    track.counter.SetInParent()
+    for nth, value in enumerate([1.5, float("nan"), float("inf"), 2.0]):
+        event = made.packet.add(trusted_packet_sequence_id=1, timestamp=2000 + nth).track_event
+        event.type, event.track_uuid, event.double_counter_value = 4, 5, value
+    (tmp_path / "x.pftrace").write_bytes(made.SerializeToString())
+    trace = load_checked(tmp_path / "x.pftrace")
+    assert [counter.values["value"].tolist() for p in trace.processes for counter in p.counters] == [[1.5, 2.0]]
+    told = [(issue.detail, issue.count) for issue in trace.report if issue.kind == "values_not_finite"]
+    assert told == [("load (2 of 4)", 2)]
+
+
 def test_linkage_names_of_slices_are_shown_as_people_write_them(tmp_path: Path) -> None:
     begun = {"ph": "X", "pid": 1, "tid": 1, "dur": 5}
     (tmp_path / "x.json").write_text(json.dumps([{"name": "_ZN3foo3barEi", "ts": 1} | begun]))

@@ -18,7 +18,7 @@ from builders import stacks
 from builders.dwarf import Dwarf, Symbol
 from outputs import saved
 from readers import perfetto
-from support import for_each, load_checked
+from support import for_each, load_checked, report_of
 from test_pprof import functions_of, top
 
 from traceferry.analysis.info.summary import summarize
@@ -108,6 +108,27 @@ TEXTS: dict[str, tuple[str, dict[str, int]]] = {
     "no end of line": ("a;b 1\na;c 2", {"a;b": 1, "a;c": 2}),
     "blank lines": ("\n \t\r\na;b 1\n\n\n", {"a;b": 1}),
 }
+
+
+def test_amounts_that_are_too_large_are_a_loss(tmp_path: Path) -> None:
+    largest, beyond = (1 << 53), (1 << 53) + 2
+    assert "amounts_cut" not in kinds(loaded(tmp_path, f"a;b {largest}\na;c 2\n"))
+    folded = loaded(tmp_path, f"a;b {beyond}\na;c 99999999999999999999\na;d 2\n")
+    profile = stacks.speedscope()
+    profile["profiles"][0] |= {"unit": "none", "weights": [beyond, *profile["profiles"][0]["weights"][1:]]}
+    found = [folded, loaded(tmp_path, profile, "x.json")]
+    assert [report_of(trace).get("amounts_cut") for trace in found] == [2, 1]
+    assert folded.report.lossy
+
+
+def test_what_is_reported_is_of_all_profiles_of_a_file(tmp_path: Path) -> None:
+    profile = stacks.speedscope()
+    for one, weights in zip(profile["profiles"], ([-1, 1 << 55, 1e300], [3]), strict=True):
+        one |= {"unit": "none", "weights": weights}
+    told = report_of(loaded(tmp_path, profile, "x.json"))
+    assert {kind: told[kind] for kind in ("bad_rows", "below_zero", "amounts_cut", "times_made")} == {
+        "bad_rows": 1, "below_zero": 1, "amounts_cut": 1, "times_made": 4,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])

@@ -242,6 +242,11 @@ def whole_amounts(amounts: Array, parts: int = 1) -> tuple[Array, int]:
     return np.rint(np.minimum(good * scale, MOST)).astype(np.int64), scale
 
 
+def n_beyond(amounts: Array, scale: int = 1) -> int:
+    """Returns how many amounts `whole_amounts` cuts. scale: as how much 1 is counted."""
+    return int(np.count_nonzero(np.isfinite(amounts) & (amounts > MOST / scale)))
+
+
 def number_of(text: str) -> int:
     """Returns a number as tools write those of threads: 42, 0042, 0x2A; of one too long for any thread, its begin."""
     return int(text[:MOST_DIGITS], 16 if text[:2].lower() == "0x" else 10)

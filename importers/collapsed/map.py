@@ -19,6 +19,7 @@ from traceferry.timeline.stack_profiles import (
     Place,
     StackProfile,
     as_samples,
+    n_beyond,
     number_of,
     samples_in_parts,
     samples_of,
@@ -232,6 +233,7 @@ def to_trace(source: Source, trace: TraceBuilder, parts: int) -> None:
     report, path = trace.report, source.path
     report.note("times_made", len(rows.number), where=path)
     report.note("bad_rows", n_bad, where=path, offset=bad_at, detail=f"{path}: lines without a stack")
+    report.note("amounts_cut", n_beyond(number, scale), where=path, detail=f"{path}: numbers of stacks")
     n_below = int(np.count_nonzero(rows.number < 0))
     if unit == "bytes":
         report.note("members_not_read", n_below, where=f"{path} freed", detail="memory that was given back")

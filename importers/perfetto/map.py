@@ -464,12 +464,12 @@ class _Mapping:
     def _add_counters(self) -> None:
         answer, tracks = self.tables["counters"], self.tables["counter_tracks"]
         ts, value, of = answer["ts"].numbers(), answer["value"].reals(), answer["track_id"].numbers(-1)
-        rows_of, not_finite = rows_by_key(of), int((~np.isfinite(value)).sum())
+        rows_of = rows_by_key(of)
         columns = (tracks[name].numbers(-1).tolist() for name in ("id", "upid", "utid", "cpu"))
         texts = (tracks[name].texts() for name in ("name", "unit", "description"))
         for track, upid, utid, cpu, name, unit, doc in zip(*columns, *texts, strict=True):
             rows = rows_of.get(track, np.zeros(0, np.int64))
-            rows = rows[np.isfinite(value[rows])]
+            n_rows, rows = len(rows), rows[np.isfinite(value[rows])]
             rows = rows[np.argsort(ts[rows], kind="stable")]
             process = self.processes.get(upid) if upid >= 0 else self._process_of(utid)
             whose = f"{self.members[utid].name}: " if utid in self.members else f"CPU {cpu}: " if cpu >= 0 else ""
@@ -479,10 +479,11 @@ class _Mapping:
             if self.is_ours and unit == "s":
                 unit, amount = "ns", np.rint(amount * 1e9)
             values = Table(COUNTER_VALUES, {"ts": at, "value": amount})
-            process.counters.append(
-                Counter(encodable(whose + name), encodable(unit) or "count", encodable(doc), values)
-            )
-        self.trace.report.note("values_not_finite", not_finite, where=self.source.name)
+            counter = Counter(encodable(whose + name), encodable(unit) or "count", encodable(doc), values)
+            process.counters.append(counter)
+            detail = f"{counter.name} ({n_rows - len(rows)} of {n_rows})"
+            where = f"{self.source.name} {track}"
+            self.trace.report.note("values_not_finite", n_rows - len(rows), where=where, detail=detail)
 
     def _process(self, upid: int) -> Process:
         """Returns a process; what belongs to none of the recorded ones belongs to one of its own."""

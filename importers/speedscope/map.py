@@ -23,6 +23,7 @@ from traceferry.timeline.stack_profiles import (
     Place,
     StackProfile,
     as_samples,
+    n_beyond,
     number_of,
     samples_in_parts,
     samples_of,
@@ -78,14 +79,14 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     for nth, one in enumerate(known):
         mapping.add(one, name or source.name, nth)
     mapping.profile.note_empty()
-    trace.report.note("bad_rows", mapping.n_bad, where=f"{source.path} rows", detail="samples or events")
+    mapping.note()
 
 
 class _Mapping:
     def __init__(self, text: JsonText, profile: StackProfile) -> None:
         self.text, self.profile, self.trace = text, profile, profile.trace
         self.frames = np.empty(0, np.int32)
-        self.n_bad = 0
+        self.n_bad = self.n_below = self.n_cut = self.n_untimed = 0
 
     def add_frames(self, frames: list[Any], none: str | None) -> None:
         """none: the name of what is no function."""
@@ -119,6 +120,14 @@ class _Mapping:
         process = self.profile.process(pid, title if pid is None else f"process {pid}", pid, first, last)
         self.profile.add_thread(process, (found and found["name"]) or name.removesuffix(' ""'), tid, data, n_rows)
 
+    def note(self) -> None:
+        """Reports, at the end, what was left out or made up of all profiles."""
+        report, path = self.trace.report, self.trace.inputs[-1].path
+        report.note("bad_rows", self.n_bad, where=f"{self.text.path} rows", detail="samples or events")
+        report.note("below_zero", self.n_below, where=path, detail=f"{path}: samples")
+        report.note("amounts_cut", self.n_cut, where=path, detail=f"{path}: weights")
+        report.note("times_made", self.n_untimed, where=path)
+
     def _sampled(self, rows: _Rows, scale: int | None, unit: str) -> tuple[ThreadData, int, int]:
         amount, parts = whole_amounts(rows.amount * (scale or 1))
         if unit == "bytes":
@@ -139,8 +148,10 @@ class _Mapping:
             event = as_samples("bytes", "bytes")
         else:
             event = samples_in_parts(parts)
+        if scale is None:
+            self.n_cut += n_beyond(rows.amount, parts)
+            self.n_untimed += len(ts)
         row = self.profile.add_event(event)
-        self.trace.report.note("times_made", 0 if scale else len(ts), where=self.trace.inputs[-1].path)
         return samples_of(self.trace.events, ts, rows.stack, {row: amount}), int(ts[0]) if len(ts) else 0, last
 
     def _samples(self, members: dict[str, Range], start: float) -> _Rows:
@@ -157,9 +168,10 @@ class _Mapping:
         table = StackTable(self.trace)
         stack = intern_paths(table, frames, np.diff(stops))
         table.publish()
-        amount = np.maximum(_reals(weights[:n]), 0)
-        n_below, path = int(np.count_nonzero(weights[:n] < 0)), self.trace.inputs[-1].path
-        self.trace.report.note("below_zero", n_below, where=path, detail=f"{path}: samples")
+        reals = _reals(weights[:n])
+        self.n_bad += int(np.count_nonzero(reals != weights[:n]))
+        amount = np.maximum(reals, 0)
+        self.n_below += int(np.count_nonzero(weights[:n] < 0))
         return _Rows(start + np.append(0, np.cumsum(amount))[:-1], stack, amount)
 
     def _calls(self, members: dict[str, Range], start: float, end: float, scale: float) -> Table:
