@@ -403,6 +403,37 @@ def test_values_of_counters_that_are_no_numbers_are_told(tmp_path: Path) -> None
     assert told == [("load (2 of 4)", 2)]
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["short", "long"])
+def test_phases_of_old_of_events_that_last(separators: tuple[str, str], tmp_path: Path) -> None:
+    """They are in each other, or overlap and have numbers of their own. Texts that look like phases stay."""
+    common = {"pid": 7, "tid": 7, "cat": "c", "args": {"x": "S"}}
+    told = [("S", "a", 1, 1), ("S", "b", 1, 2), ("S", "c", 2, 3), ("F", "b", 1, 5), ("F", "a", 1, 8), ("F", "c", 2, 9)]
+    events = [common | {"ph": phase, "name": name, "id": number, "ts": ts} for phase, name, number, ts in told]
+    (tmp_path / "x.json").write_text(json.dumps(events, separators=separators))
+    trace = load_checked(tmp_path / "x.json")
+    held = [table for _, thread in trace.threads for table in thread.load(trace).markers.values()]
+    rows = [row for table in held for row in zip(table["name"], table["dur"].tolist(), table["args.x"], strict=True)]
+    assert sorted(rows) == [("a", 7000, "S"), ("b", 3000, "S"), ("c", 6000, "S")]
+
+
+def test_totals_of_clang_are_no_calls(tmp_path: Path) -> None:
+    """Each is an event of a thread that clang makes up; a function that is called so, and has callers, is one."""
+    total = {"ph": "X", "pid": 7, "ts": 0, "args": {"count": 2, "avg ms": 1}}
+    call = {"ph": "X", "pid": 7, "tid": 7, "ts": 1, "dur": 50}
+    events = [
+        {"ph": "M", "name": "thread_name", "pid": 7, "tid": 7, "args": {"name": "clang"}},
+        call | {"name": "Source", "args": {"detail": "a.h"}}, call | {"name": "Total work", "ts": 9, "dur": 5},
+        total | {"tid": 8, "dur": 50, "name": "Total Source"}, total | {"tid": 9, "dur": 5, "name": "Total work"},
+    ]  # fmt: skip
+    (tmp_path / "x.json").write_text(json.dumps({"traceEvents": events, "beginningOfTime": 1}))
+    trace = load_checked(tmp_path / "x.json")
+    summary = summarize(trace)
+    assert [(thread.name, len(thread.load(trace).calls)) for _, thread in trace.threads] == [("clang", 4)]
+    assert {row["name"]: row["calls"] for row in summary["functions"]["top"]} == {"Source": 1, "Total work": 1}
+    ((kind, rows),) = [(row["type"], row["top"]) for row in summary["markers"]]
+    assert (kind, sorted(row["by"]["name"] for row in rows)) == ("totals", ["Total Source", "Total work"])
+
+
 def test_linkage_names_of_slices_are_shown_as_people_write_them(tmp_path: Path) -> None:
     begun = {"ph": "X", "pid": 1, "tid": 1, "dur": 5}
     (tmp_path / "x.json").write_text(json.dumps([{"name": "_ZN3foo3barEi", "ts": 1} | begun]))

@@ -1,5 +1,5 @@
 """Layout: Chrome's JSON, of which trace_processor gets a copy where it would take several threads or processes for one,
-or would refuse it because it ends too early.
+would refuse it because it ends too early, or would leave out events.
 
 It reads numbers of 32 bits, all others as 0, and thread 0 as that of the process's number (CoerceToUint32 and
 ParseTraceEventContents of json_trace_tokenizer.cc). Writers that print pthread_self() have larger ones; profiles of
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import count, islice
@@ -33,6 +34,10 @@ METADATA, EVENTS, SAMPLE_PHASE = "M", "traceEvents", "P"
 # it: of that, trace_processor would have an instant. It gets numbers that no recorder has.
 PROFILE, WHOLE, FIRST_WHOLE = "Profile", "CpuProfile", 1 << 48
 WHOLE_PROFILE, BEGIN_OF_PROFILE = b'"CpuProfile"', b'"Profile"'
+# Phases of old of events that last, and those by which trace_processor knows them.
+NEW_PHASES = {b'"S"': b'"b"', b'"F"': b'"e"'}
+PHASE_SIZE, BEFORE_PHASE = 3, 16
+IS_PHASE = re.compile(rb'"ph"\s*:\s*\Z')
 PIECE = 1 << 16  # numbers
 NOT_WHOLE = -(1 << 63)  # what EventNumbers says of a number that has a fraction or too many digits
 
@@ -139,16 +144,36 @@ def _as_chunk(event: Any, nth: int, said: dict[int, int]) -> bytes | None:
     return b",".join(orjson.dumps(start | one) for one in made)
 
 
-def write_copy(data: memoryview, numbers: dict[int, int], profiles: list[Change], file: BinaryIO) -> None:
+def old_phases(data: memoryview) -> Array:
+    """Returns int64: the offsets, rising, of phases that trace_processor leaves out without a word."""
+    if not is_json(data):
+        return np.zeros(0, np.int64)
+    places = (place for phase in NEW_PHASES for place in places_of(data, phase))
+    return np.array(sorted(place for place in places if _is_phase(data, place)), np.int64)
+
+
+def _is_phase(data: memoryview, place: int) -> bool:
+    return IS_PHASE.search(data[max(place - BEFORE_PHASE, 0) : place]) is not None
+
+
+def write_copy(
+    data: memoryview, numbers: dict[int, int], profiles: list[Change], phases: Array, file: BinaryIO
+) -> None:
     """Writes the text without a byte order mark. numbers: those to be written, by `other_numbers`; profiles: those that
-    take the place of whole ones."""
+    take the place of whole ones; phases: those by `old_phases`."""
     at = len(BYTE_ORDER_MARK) if has_mark(data) else 0
-    for begin, end, text in heapq.merge(_renumbered(data, numbers), profiles):
+    for begin, end, text in heapq.merge(_renumbered(data, numbers), profiles, _with_new_phases(data, phases)):
         if begin >= at:
             file.write(data[at:begin])
             file.write(text)
             at = end
     file.write(data[at:])
+
+
+def _with_new_phases(data: memoryview, phases: Array) -> Iterator[Change]:
+    for begin in phases[phases < len(data)].tolist():
+        end = begin + PHASE_SIZE
+        yield Change(begin, end, NEW_PHASES[bytes(data[begin:end])])
 
 
 def _renumbered(data: memoryview, numbers: dict[int, int]) -> Iterator[Change]:

@@ -18,6 +18,7 @@ from traceferry.importers.perfetto.chrome_json import (
     Cut,
     cut_of,
     has_mark,
+    old_phases,
     other_numbers,
     whole_profiles,
     write_copy,
@@ -111,9 +112,9 @@ def _answer(session: Session, tables: Tables, name: str, sql: str) -> None:
 def _file_of(source: Source, numbers: dict[int, int], cut: Cut | None) -> Iterator[str]:
     """Yields a file with the source's bytes, but for what trace_processor does not take as it is (chrome_json.py): the
     input's own where it is one, and not compressed."""
-    profiles = whole_profiles(source.data, numbers)
+    profiles, phases = whole_profiles(source.data, numbers), old_phases(source.data)
     closing = cut.closing if cut is not None else b""
-    is_copied = bool(numbers) or bool(profiles) or bool(closing) or has_mark(source.data)
+    is_copied = any(map(len, (numbers, profiles, phases, closing))) or has_mark(source.data)
     try:
         is_plain = os.path.getsize(source.path) == len(source.data) and not is_copied
     except OSError:
@@ -125,7 +126,8 @@ def _file_of(source: Source, numbers: dict[int, int], cut: Cut | None) -> Iterat
         path = os.path.join(folder, "trace")
         with open(path, "wb") as file:
             if is_copied:
-                write_copy(source.data[: cut.end] if cut is not None else source.data, numbers, profiles, file)
+                data = source.data[: cut.end] if cut is not None else source.data
+                write_copy(data, numbers, profiles, phases, file)
                 file.write(closing)
             else:
                 file.write(source.data)

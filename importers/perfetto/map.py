@@ -32,6 +32,7 @@ from traceferry.importers.perfetto.slices import (
     arguments_by_set,
     flows_by_slice,
     read_slices,
+    tracks_of_totals,
 )
 from traceferry.importers.perfetto.stacks import add_stacks, own_tiers
 from traceferry.importers.perfetto.states import LOG, read_logs, read_states
@@ -60,6 +61,7 @@ from traceferry.timeline import off_cpu
 # The number of what belongs to no thread, which no thread has; further places have smaller ones.
 NOBODY = -1
 TRACE_NAME, CPUS_NAME, GPUS_NAME = "Trace", "CPUs", "GPUs"
+TOTALS = "totals"
 UNITS = {"ns": "ns", "cycles": "cycles", "instructions": "count", "bytes": "bytes", "samples": "samples"}
 # Sessions of our own traces that are views of sizes; samples that are of no thread.
 OWN_VIEW, NO_SESSION = "total_", -(1 << 40)
@@ -105,6 +107,7 @@ class _Mapping:
         self.members: dict[int, Thread] = {}
         self.main: dict[int, int] = {}
         self.profilers: dict[int, list[int]] = {}
+        self.upid_of: dict[int, int] = {}
         # Threads by the numbers of process and thread that the file has.
         self.by_number: dict[tuple[int, int], int] = {}
         # Threads of which the trace says nothing but, perhaps, what they did.
@@ -187,7 +190,7 @@ class _Mapping:
             is_first = is_main == 1 or (process.pid == number and process is self.program)
             thread = Thread(number, shown, is_first, *self._span(start, end), self.loaders[utid])
             process.threads.append(thread)
-            self.members[utid] = thread
+            self.members[utid], self.upid_of[utid] = thread, upid
             self.by_number.setdefault((pids.get(upid, -1), said), utid)
             if name == V8_PROFILER:
                 self.profilers.setdefault(upid, []).append(utid)
@@ -226,6 +229,7 @@ class _Mapping:
         numbers, place = distinct_with_places(slices.track)
         n_slices = dict(zip(numbers.tolist(), np.bincount(place, minlength=len(numbers)).tolist(), strict=True))
         facts = [fact for fact in zip(*columns, *texts, strict=True) if fact[0] in n_slices]
+        totals = tracks_of_totals(slices, self.arguments)
         call_track: dict[int, tuple[int, int, str]] = {}
         for track, utid, *_, kind in facts:
             if kind in CALL_TRACKS:
@@ -236,6 +240,9 @@ class _Mapping:
             kind = INSTANT if calls[track] else kind
             titles[track] = (name if name and kind != INSTANT else kind, kind)
             owner = self._owner(utid, upid)
+            if track in totals:
+                calls[track], titles[track] = False, (TOTALS, TOTALS)
+                owner = self._owner(NOBODY, self.upid_of.get(utid, -1))
             if owner == NOBODY and (cpu >= 0 or gpu >= 0):
                 owner = self._place(CPUS_NAME, cpu) if cpu >= 0 else self._place(GPUS_NAME, 0)
                 # The thread's name says which processor it is.

@@ -31,6 +31,7 @@ from traceferry.model import (
     MarkerType,
     Table,
     TraceBuilder,
+    distinct,
 )
 from traceferry.native.distinct import at_places, distinct_with_places
 from traceferry.trace_processor.results import Answer
@@ -55,6 +56,8 @@ NOWHERE: Place = ("", 0)
 # Arguments that say where in the sources a slice is; trace_processor makes them of SourceLocation.
 FILE, LINE = "source.file_name", "source.line_number"
 LOCATION = frozenset({FILE, LINE, "source.function_name", "source_location_iid"})
+# What clang -ftime-trace adds up at the end: "Total Backend", each on a thread that it makes up, with these arguments.
+TOTAL, OF_TOTAL = "Total ", {"args.count", "args.avg ms"}
 
 
 class Slices(NamedTuple):
@@ -118,6 +121,19 @@ def arguments_by_set(tables: Tables) -> dict[int, Values]:
         else:
             values[key] = value
     return found
+
+
+def tracks_of_totals(slices: Slices, arguments: dict[int, Values]) -> set[int]:
+    """Returns the tracks that have nothing but totals, as those of clang."""
+    names = [nth for nth, text in enumerate(slices.texts) if text.startswith(TOTAL)]
+    if not names:
+        return set()
+    rows = np.flatnonzero(np.isin(slices.name, names))
+    are_totals = [arguments.get(number, {}).keys() == OF_TOTAL for number in slices.arg_set[rows].tolist()]
+    rows = rows[np.array(are_totals, bool)]
+    others = np.ones(len(slices.track), bool)
+    others[rows] = False
+    return set(slices.track[rows].tolist()) - set(distinct(slices.track[others]).tolist())
 
 
 def flows_by_slice(tables: Tables) -> dict[int, int]:
