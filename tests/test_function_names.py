@@ -11,9 +11,10 @@ from outputs import saved
 from support import load_checked, report_of
 
 from traceferry.analysis.info.summary import summarize
-from traceferry.model import Trace
+from traceferry.files.answers import MACHINE
+from traceferry.model import Trace, TraceBuilder
 from traceferry.symbolication import demangle as demangle_module
-from traceferry.symbolication.function_names import LINKAGE_NAME
+from traceferry.symbolication.function_names import LINKAGE_NAME, demangle_functions
 
 SHOWN = {
     "_ZN3foo3barEi": "foo::bar(int)",
@@ -61,6 +62,15 @@ def test_without_the_library_the_report_names_it(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(demangle_module, "other_demangler", lambda: None)
     trace = folded(tmp_path, "main;$s4main3fooyyF 1", "main;$scope;$s;$set;_T0;_D 1")
     assert report_of(trace)["names_of_other_languages"] == 1
+
+
+def test_names_that_an_importer_has_told_of_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demangle_module, "other_demangler", lambda: None)
+    trace = TraceBuilder()
+    trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern("$s4main3fooyyF")))
+    trace.report.note("names_of_other_languages", where="libraries")
+    demangle_functions(trace, MACHINE)
+    assert [(issue.kind, issue.count) for issue in trace.report] == [("names_of_other_languages", 1)]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from traceferry.model import containing_interval
+from traceferry.model import TIERS, containing_interval
+from traceferry.model.tables import GrowingTable
 
 LAST = (1 << 64) - 1
 
@@ -29,3 +30,16 @@ def test_nothing_holds_an_address(ranges: list[tuple[int, int]]) -> None:
 
 def test_a_range_at_the_end_of_memory() -> None:
     assert held_by([(LAST - 1, LAST)], 0, LAST - 1, LAST) == [-1, 0, 0]
+
+
+def test_a_column_that_is_replaced() -> None:
+    """Rows are found by what they were added with: who has added one knows it by that."""
+    table = GrowingTable(TIERS)
+    rows = [table.intern(name=nth, family=nth, color=nth) for nth in range(3)]
+    table.replace("name", np.array([5, 6, 7]))
+    assert table["name"].tolist() == [5, 6, 7]
+    assert [table.intern(name=nth, family=nth, color=nth) for nth in range(4)] == [*rows, 3]
+    assert table["name"].tolist() == [5, 6, 7, 3]
+    table.seal()
+    with pytest.raises(TypeError):
+        table.replace("name", table["name"])
