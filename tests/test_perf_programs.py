@@ -203,6 +203,16 @@ def test_names_that_nothing_was_sampled_under_are_not_told(ts: int, is_told: boo
     assert ("thread_renamed" in report_of(trace)) == is_told
 
 
+def test_a_process_has_the_files_whose_code_it_mapped_and_those_of_what_it_is_a_copy_of() -> None:
+    data = recorded().mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH, ts=START).sample(PID, PID, START + 1, A)
+    data.fork(CHILD, CHILD, PID, PID, START + 10)
+    data.mmap2(CHILD, CHILD, LIB + 2 * LIB_SIZE, LIB_SIZE, 0, "/y/own.so", ts=START + 20)
+    data.sample(CHILD, CHILD, START + 30, A).comm(CHILD, CHILD, "ls", START + 40, exec=True)
+    data.mmap2(CHILD, CHILD, LIB, LIB_SIZE, 0, "/bin/ls", ts=START + 50).sample(CHILD, CHILD, START + 60, A)
+    files = [[file for file in process.files if not file.startswith("[")] for process in read(data).processes]
+    assert files == [[Path(LIB_PATH).name], [Path(LIB_PATH).name, "own.so"], ["ls"]]
+
+
 def test_what_the_recorder_found_running_has_no_copy_of_its_parents_memory() -> None:
     """perf -a and -p tell of forks that were long ago, at the time 0."""
     data = recorded().fork(CHILD, CHILD, PID, PID, 0).comm(CHILD, CHILD, "daemon", ts=0)

@@ -178,13 +178,17 @@ def trace_of(
     event: str = "cpu-clock",
     of: str = "perf.data",
     pids: Mapping[str, int] | None = None,
+    files: Mapping[str, tuple[str, ...]] | None = None,
     **attributes: str,
 ) -> tuple[Trace, SampleTotals]:
     """stacks: their functions, the innermost first, as NAME@FILE or NAME@FILE#CATEGORY, with ~ for blanks, and how many
     samples they have, behind "PROGRAM: " or "PROGRAM#PID: " where there are several; notes: of the report; of: a
-    format; pids: of processes by their names."""
+    format; pids, files: of processes by their names."""
     trace = TraceBuilder()
-    trace.processes += [Process(pid, name, 0, end_ts) for name, pid in (pids or {}).items()]
+    of_name = files or {}
+    trace.processes += [
+        Process(pid, name, 0, end_ts, files=of_name.get(name, ())) for name, pid in (pids or {}).items()
+    ]
     trace.inputs.append(Input("x.data", of, "file", "perf 6.1"))
     trace.events.append(Event(event, "ns", 1_000, kind=kind))
     trace.attributes |= {"command": command, "call_graph": call_graph, "hostname": HERE, **attributes}
@@ -225,6 +229,7 @@ def said(*arguments: Any, **options: Any) -> list[str]:
 OWNED = "/tmp/x: its owner, user 101, is neither you nor root"
 NOT_FOUND = {"where": "libz.so 1", "detail": "libz.so (3 of 3 addresses): the file was not found"}
 GIVE = "give the file"
+PCRE = "libpcre2-8.so.0.11.2"
 CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
     "whole": (
         {"stacks": {f"f@app {MAIN}": 1234}},
@@ -1171,6 +1176,21 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "notes": {"code_unrecorded": {"count": 10, "advice": "its jitdump has no record of this code"}}},
         ["names are missing for 10 % of the samples",
          "  [code in //anon] (10 %), by PCRE2: the patterns that it compiles have no names"],
+    ),
+    "patterns of one of several programs": (
+        {"stacks": {"grep#1: [code~in~//anon]": 99, f"ls#2: f@libpcre2-8.so.0.11.2 {MAIN}": 1},
+         "command": "perf record -g sh -c 'ls; grep -P a b'", "notes": {"code_unrecorded": {"count": 90}},
+         "pids": {"grep": 1, "ls": 2}, "files": {"grep": ("grep", PCRE), "ls": ("ls", PCRE)}},
+        ["names are missing for 99 % of the samples",
+         "  [code in //anon] (99 %), by PCRE2: the patterns that it compiles have no names"],
+    ),
+    "code of a program that has not loaded PCRE2, as another has": (
+        {"stacks": {"jit#1: [code~in~//anon]": 99, f"ls#2: f@libpcre2-8.so.0.11.2 {MAIN}": 1},
+         "command": "perf record -g sh -c 'ls; ./jit'",
+         "notes": {"code_unrecorded": {"count": 90, "advice": "let it write names"}},
+         "pids": {"jit": 1, "ls": 2}, "files": {"jit": ("jit", "libc.so.6"), "ls": ("ls", PCRE)}},
+        ["names are missing for 99 % of the samples",
+         "  [code in //anon] (99 %): let it write names"],
     ),
     "code that oneDNN compiled, which was asked for names": (
         {"stacks": {f"[code~in~//anon] {MAIN}": 50, f"f@libdnnl.so.3 {MAIN}": 10},

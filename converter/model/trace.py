@@ -180,7 +180,7 @@ class HeapSnapshot(NamedTuple):
 @dataclass
 class Process(Sealed):
     """One process. cgroup: the path of its control group, namespaces: those that it is in, as `pid:[4026531836]`; ""
-    where they are not recorded."""
+    where they are not recorded; files: the names of those whose code was mapped in it, none where that is not."""
 
     pid: int
     name: str
@@ -191,6 +191,7 @@ class Process(Sealed):
     heap_snapshots: list[HeapSnapshot] = field(default_factory=list)
     cgroup: str = ""
     namespaces: str = ""
+    files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.name = encodable(self.name)

@@ -142,7 +142,7 @@ def _add_recording(
 
         branches = Branches(recording, memory, natives, trace, offset_ns)
     made = ThreadLoader(recording, events, NO_ROWS, NO_ROWS, stack, branches, offset_ns, pairs)
-    _add_processes(trace, recording, programs, made, known, where, guesses=context.options.guess_wait_stacks)
+    _add_processes(trace, recording, memory, made, known, where, guesses=context.options.guess_wait_stacks)
     map_files.note_others(programs.pids, memory.nameless)
     of_code = [process for process in trace.processes if any(thread.sample_unit for thread in process.threads)]
     report.note("code_of_other_process", sum(process.pid not in programs.pids for process in of_code), where=where)
@@ -211,7 +211,7 @@ def _call_graph(recording: Recording) -> str:
 def _add_processes(
     trace: TraceBuilder,
     recording: Recording,
-    programs: Programs,
+    memory: Memory,
     of_all: ThreadLoader,
     known: _KnownThreads,
     where: str,
@@ -219,7 +219,7 @@ def _add_processes(
 ) -> None:
     """Adds a process for each program, with its threads. of_all: a loader with what all threads share; where: the
     recording, for the report; guesses: whether waits without stacks have those of the samples before."""
-    offset_ns = of_all.offset_ns
+    offset_ns, programs = of_all.offset_ns, memory.programs
     samples, switches = recording.samples, recording.switches
     first_ts, last_ts = _bounds(trace, recording, offset_ns)
     rows = _by_thread(programs.of_samples, samples.tid)
@@ -283,6 +283,8 @@ def _add_processes(
         process.name = encodable(name)
         process.cgroup = process.cgroup or cgroup_of(recording, programs.of_samples, program.number)
         process.namespaces = process.namespaces or recording.namespaces.get(program.pid, "")
+        if program.number in seen:
+            process.files = tuple(sorted({*process.files, *memory.files_of(program)}))
         process.start_ts, process.end_ts = min(process.start_ts, start), max(process.end_ts, end)
         for thread in threads:
             known.add(process, thread)

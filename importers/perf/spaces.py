@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -189,6 +190,7 @@ class Memory:
         self._dumps_of = dumps_by_program(recording, programs, code_by_dump(trace).keys())
         self._code_mappings: dict[int, Array] = {}
         self._known_mapped: dict[tuple[int, int], _Mapped] = {}
+        self._own_files: dict[int, frozenset[str]] = {}
         self._maps_by_program: dict[int, list[Mmap]] = {}
         for mapped in recording.maps:
             is_code = mapped.is_exec and not dump_name(mapped) and not mapped.path.startswith(GUEST)
@@ -442,6 +444,17 @@ class Memory:
         ]
         key = next(((owner.number, len(part)) for owner, part in parts if part), (program.number, 0))
         return [mapped for _, part in reversed(parts) for mapped in part], key
+
+    def files_of(self, program: Program) -> Set[str]:
+        """Returns the names of the files whose code was mapped while a program ran, also by those of which it is a
+        copy."""
+        found: set[str] = set()
+        for owner, _ in self.programs.ancestors(program, MAX_ANCESTORS):
+            if owner.number not in self._own_files:
+                maps = self._maps_by_program.get(owner.number, ())
+                self._own_files[owner.number] = frozenset(os.path.basename(one.path) for one in maps)
+            found |= self._own_files[owner.number]
+        return found
 
     # ------------------------------------------------------------ what was compiled
 

@@ -129,6 +129,13 @@ class Programs:
             for (program, _), of_stack in zip(large, of_stacks, strict=True)
         ]
 
+    def generating(self) -> frozenset[Ran]:
+        """Returns the processes that have samples in code that no file holds and nothing names; none where the trace
+        has one process."""
+        return frozenset(
+            ran for ran in self._samples.of_processes() if self._all.are_generated(self._samples.stacks_of(ran))
+        )
+
     @cached_property
     def languages(self) -> frozenset[str]:
         """Returns the languages of which functions were sampled in any process."""
@@ -407,6 +414,10 @@ class _Stacks:
         trace = self._trace
         is_so = np.array([trace.strings[name].startswith(GENERATED) for name in trace.funcs["name"].tolist()], bool)
         return np.append(is_so, False)[trace.frames["func"]]
+
+    def are_generated(self, rows: Array) -> bool:
+        """Whether any of these stacks has a frame of code that no file holds and nothing names."""
+        return bool(self._has_generated[rows].any())
 
     @cached_property
     def _has_generated(self) -> Array:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from traceferry.analysis.totals.nameless import GENERATED
+from traceferry.analysis.totals.sums_of_trace import process_of
 from traceferry.analysis.verdict.case import (
     JUDGED,
     MOST_FEW,
@@ -373,9 +374,15 @@ def _compiler(case: Case) -> Compiler | None:
 
 
 def _libraries(case: Case) -> Sequence[str]:
-    """Returns the names of the files that a program has loaded, as far as they are known."""
-    strings, names = case.trace.strings, case.trace.libs["name"].tolist()
-    return case.facts.libraries if case.program else [strings[row] for row in names]
+    """Returns the names of the files that a program has loaded, as far as they are known: where one of several has
+    nearly all samples, those of the processes with code that nothing names."""
+    if case.program:
+        return case.facts.libraries
+    generating = case.programs.generating()
+    files = [process.files for process in case.trace.processes if process_of(case.trace, process) in generating]
+    if files and all(files):
+        return sorted({file for of_process in files for file in of_process})
+    return [case.trace.strings[row] for row in case.trace.libs["name"].tolist()]
 
 
 def any_compiler(case: Case) -> Compiler | None:
