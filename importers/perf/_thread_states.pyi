@@ -12,14 +12,14 @@ class Proof(IntEnum):
     WAITED = 1
     WAITS_HERE = 2
 
-Columns = tuple[
+_Columns = tuple[
     NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]
 ]
 
 class StateRows:
     @property
-    def columns(self) -> Columns: ...
-    def put_before(self, columns: Columns) -> None: ...
+    def columns(self) -> _Columns: ...
+    def put_before(self, columns: _Columns) -> None: ...
 
 def states(
     ts: NDArray[np.int64],
@@ -35,7 +35,7 @@ def states(
     tells_returns: bool,
 ) -> StateRows: ...
 def scheduling_columns(
-    rows: Columns,
+    rows: _Columns,
     offset: int,
     reasons: NDArray[np.int32],
     stacks: NDArray[np.int32],
