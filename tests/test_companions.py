@@ -378,14 +378,18 @@ def test_a_load_that_is_cut_behind_its_name_names_samples(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "advice"),
-    [("stub ReportStubBlock<Unknown>", ENDED_AT_STUBS), ("void [app] App::Run()", KINDS["dump_unfinished"].advice)],
+    ("name", "advice", "n_codes"),
+    [
+        ("stub ReportStubBlock<Unknown>", ENDED_AT_STUBS, 1),
+        ("void [app] App::Run()", KINDS["dump_unfinished"].advice, 2),
+    ],
 )
-def test_a_dump_of_dotnet_that_ends_at_stubs_is_told_why(name: str, advice: str, tmp_path: Path) -> None:
-    """Not where another load is cut: its program was killed."""
+def test_a_dump_of_dotnet_that_ends_at_stubs_is_told_why(name: str, advice: str, n_codes: int, tmp_path: Path) -> None:
+    """The block of stubs is no code. Not where another load is cut: its program was killed."""
     dump = JitDump(pid=PID, start=START).load("stub InitThreadManagerPerfMapData<?>", CODE).load(name, CODE + 64)
     trace = sampled(tmp_path, dump.bytes()[:-3], CODE)
     assert [issue.advice for issue in trace.report if issue.kind == "dump_unfinished"] == [advice]
+    assert len(trace.code) == n_codes
 
 
 def unwritten(name: str, places: Sequence[tuple[int, int, int, str]], tail: int) -> bytes:

@@ -404,6 +404,8 @@ SOURCES_SAY: dict[str, Cases] = {
         # Of JRuby 9 on OpenJDK 17; of Kotlin, in whose names blanks may be.
         "org.jruby.X $_dot_dot_.app.RUBY$method$f$2(int)": ("$_dot_dot_.app.RUBY$method$f$2(int)", "Java function"),
         "org.jruby.X $_dot_dot_.app.invokeOther15:+(int)": ("$_dot_dot_.app.invokeOther15:+(int)", "Java function"),
+        "LApp;adds (two) numbers(I)V": ("App.adds (two) numbers(int)", "Java function"),
+        "void org.App.adds (two) numbers(int)": ("org.App.adds (two) numbers(int)", "Java function"),
         r"int $_dot_.app.RUBY$block$\=\^main\_$1()": (r"$_dot_.app.RUBY$block$\=\^main\_$1()", "Java function"),
         "void AppTest.adds two numbers()": ("AppTest.adds two numbers()", "Java function"),
         "StubRoutines (1)": ("StubRoutines (1)", "JIT stub"),

@@ -16,7 +16,7 @@ from conftest import REPO, shared
 from support import load_checked
 from test_firefox_laws import contents, recordings
 from test_jit_clients import needs_client
-from test_perfetto_traces import WITH_WHOLE_PROFILE
+from test_perfetto_traces import TOTALS, WITH_WHOLE_PROFILE, as_the_engine_reads
 
 import traceferry
 from traceferry.apps.cli import main
@@ -115,7 +115,7 @@ def knows_processors(trace: Trace) -> bool:
 # Markers of profiles that are no slices of the trace.
 NO_SLICES = {"Call", "Scheduling", "Log"}
 LASTS = "iif(slice.dur < 0, trace_end() - slice.ts, slice.dur)"
-SLICES_IN_CALLS = f"thread_track.type = 'thread_execution' AND {LASTS} != 0"
+SLICES_IN_CALLS = f"thread_track.type = 'thread_execution' AND {LASTS} != 0 AND thread_track.id NOT IN ({TOTALS})"
 COUNTED = f"""
 SELECT slice.name AS name, count(*) AS n FROM slice LEFT JOIN thread_track ON thread_track.id = slice.track_id
 WHERE thread_track.id IS NULL OR NOT ({SLICES_IN_CALLS}) GROUP BY 1"""
@@ -145,7 +145,7 @@ def test_traces_of_others_in_firefox(kind: str, tmp_path: Path) -> None:
                 n_samples += sum(stack is not None for stack in samples["stack"])
             slices = (data or {} for data in thread["markers"]["data"] if (data or {}).get("type") not in NO_SLICES)
             found.update(text(data.get("name", ""), strings) for data in slices)
-        with Session(find_engine(), path) as session:
+        with Session(find_engine(), as_the_engine_reads(path, tmp_path)) as session:
             answer, names = session.query(ASKED), session.query(COUNTED)
         assert (path.name, n_samples) == (path.name, answer["samples"].numbers()[0])
         assert tracing_ms == pytest.approx(answer["ns"].numbers()[0] / 1e6, abs=1e-3)

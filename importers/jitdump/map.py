@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from traceferry.common.issue_kinds import ENDED_AT_STUBS
-from traceferry.common.report import Report
 from traceferry.common.shown_text import encodable
 from traceferry.importers.jitdump.code import add_code, clocks_apart
-from traceferry.importers.jitdump.decode import Dump
+from traceferry.importers.jitdump.decode import Dump, Load
 from traceferry.importers.jitdump.owners import Owner, owners
 from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.importers.jitdump.views import Processes, add_views
 from traceferry.model import Clock, Input, TraceBuilder
 from traceferry.reading import ImportContext
-from traceferry.symbolication.jit_names import Producer
+from traceferry.symbolication.jit_names import producer_of
 
 
 def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext) -> None:
@@ -29,7 +28,9 @@ def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext)
     is_moved = span is not None or 0 in apart
     for dump, owner, apart_ns in zip(dumps, whose, apart, strict=True):
         dump.problems.note(trace.report, dump.name)
-        if context.span is not None and dump.unfinished is not None:
+        if dump.unfinished is not None and _is_stub_block(dump.unfinished, dump):
+            trace.report.note("dump_unfinished", where=dump.name, offset=dump.unfinished.at, advice=ENDED_AT_STUBS)
+        elif context.span is not None and dump.unfinished is not None:
             # A dump alone shows what its records say; samples are in code whose record was not finished, too.
             dump.loads.append(dump.unfinished)
             trace.report.note("code_unfinished", where=dump.name, offset=dump.unfinished.at)
@@ -38,17 +39,15 @@ def to_trace(dumps: Sequence[Dump], trace: TraceBuilder, context: ImportContext)
         trace.inputs.append(
             Input(encodable(Path(dump.source.path).name), "jitdump", str(dump.header.version), code.producer)
         )
-        _note_stubs(dump, code.producer, trace.report)
         add_views(code, trace, processes)
     if trace.clock is None:
         trace.join_clock(Clock("monotonic"))
 
 
-def _note_stubs(dump: Dump, producer: str, report: Report) -> None:
-    """Tells of a dump of .NET that ends at a block of stubs why it does."""
-    load = dump.unfinished
-    if load is not None and producer == "CoreCLR" and Producer(producer).parse(load.name).kind == "stub":
-        report.note("dump_unfinished", where=dump.name, offset=load.at, advice=ENDED_AT_STUBS)
+def _is_stub_block(load: Load, dump: Dump) -> bool:
+    """Whether a load is of memory that .NET has set apart for stubs, of which most is not in use."""
+    names = [load.name, *(each.name for each in dump.loads)]
+    return load.name.startswith("stub ") and producer_of(names).name == "CoreCLR"
 
 
 def _mapped_at(owner: Owner, context: ImportContext) -> int:

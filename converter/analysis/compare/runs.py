@@ -99,6 +99,7 @@ class Run:
         sampling = trace.sampling
         weight = details.sample_weight
         sample_ns = 0.0 if sampling is None else time_of_sample(sampling, weight, collected.n_samples)
+        is_timed = all(issue.kind not in MADE for issue in trace.report)
         threads = thread_names(trace)
         tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, threads, series))
         collected.trees = None
@@ -111,7 +112,7 @@ class Run:
             sample_ns,
             sum(issue.count for issue in trace.report if issue.kind in LOST),
             functions_of(trace, KERNEL),
-            _recorded(collected, details, is_timed := all(issue.kind not in MADE for issue in trace.report)),
+            _recorded(collected, details, is_timed),
             frozenset(each.format for each in trace.inputs),
             busy.n_idle / busy.n_all if busy.n_all else 0.0,
             weight if sampling is not None and counts_work(sampling) else 0,

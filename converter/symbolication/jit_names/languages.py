@@ -8,7 +8,8 @@ import re
 from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern, fields, machinery, tier
 
 _JAVA_TYPE = re.compile(r"(\[*)(?:([BCDFIJSZ])|L([^;]+);)")
-_JAVA_METHOD = re.compile(r"([^;]+);([^(]+)\(([^)]*)\)(?:V|\[*(?:[BCDFIJSZ]|L[^;]+;))")
+# A name may have brackets, as `adds (two) numbers` of Kotlin.
+_JAVA_METHOD = re.compile(r"([^;]+);(.+)\(([^()]*)\)(?:V|\[*(?:[BCDFIJSZ]|L[^;()]+;))", re.DOTALL)
 _JAVA_WORDS = {
     "B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long", "S": "short", "Z": "boolean",
 }  # fmt: skip
@@ -38,8 +39,8 @@ _WORD = r"(?:[^\W\d]|\$)[\w$-]*"
 _JAVA_NAMED_TYPE = rf"{_WORD}(?:\.{_WORD})*(?:\[\])*"
 # Hidden classes have a number, as `Hot$$Lambda/0x00007f441c003d40` or with a dot.
 _JAVA_OWNER = rf"{_WORD}(?:\.{_WORD})*(?:[./+]0x[0-9a-f]{{8,16}})?"
-# What the JVM allows: `invokeOther15:+` of JRuby, words with blanks of Kotlin, but for brackets.
-_JAVA_NAME = r"[^\s.;\[\]/<>()](?:[^.;\[\]/<>()\t-\r]*[^\s.;\[\]/<>()])?"
+# What the JVM allows: `invokeOther15:+` of JRuby, words with blanks and brackets of Kotlin.
+_JAVA_NAME = r"[^\s.;\[\]/<>()](?:[^.;\[\]/<>\t-\r]*[^\s.;\[\]/<>])?"
 _java_external = fields(
     rf"{_JAVA_NAMED_TYPE} (?P<function>{_JAVA_OWNER}\.(?:{_JAVA_NAME}|<init>|<clinit>)"
     rf"\((?:{_JAVA_NAMED_TYPE}(?:, {_JAVA_NAMED_TYPE})*)?\))"
