@@ -130,7 +130,7 @@ def test_states(
     left = np.where(what == OUT, np.arange(len(ts)) + 100, -1).astype(np.int32)
     woken = np.array(wakes, np.int64), np.arange(len(wakes), dtype=np.int32) + 200, None
     rows = states(
-        ts, what, letter, cpu, left, np.array(LETTERS, np.uint8), of_seen, woken, since, end, tells_returns
+        (ts, what, letter, cpu, left), np.array(LETTERS, np.uint8), of_seen, woken, since, end, tells_returns
     )  # fmt: skip
     found = [column.tolist() for column in rows.columns]
     assert list(zip(*found[:3], strict=True)) == expected(steps, seen, wakes, idle, end, tells_returns)

@@ -22,11 +22,7 @@ class StateRows:
     def put_before(self, columns: _Columns) -> None: ...
 
 def states(
-    ts: NDArray[np.int64],
-    what: NDArray[np.uint8],
-    letter: NDArray[np.uint8],
-    cpu: NDArray[np.int32],
-    left: NDArray[np.int32],
+    steps: tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]],
     letters: NDArray[np.uint8],
     seen: tuple[NDArray[np.int64], NDArray[np.int32]],
     wakes: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8] | None],

@@ -72,20 +72,21 @@ cdef class StateRows:
         self._end = n + 1
 
 
-def states(
-    const int64_t[::1] ts not None, const uint8_t[::1] what not None, const uint8_t[::1] letter not None,
-    const int32_t[::1] cpu not None, const int32_t[::1] left not None, const uint8_t[::1] letters not None, seen, wakes,
-    idle, int64_t end, bint tells_returns
-):
+def states(steps, const uint8_t[::1] letters not None, seen, wakes, idle, int64_t end, bint tells_returns):
     """Returns the StateRows from a thread's first step on.
 
-    ts, what, letter, cpu, left: of its steps, by time; left: the row of the sample where it left, -1 for none; letters:
-    Letter bits; seen: (ts int64, cpu int32) of the samples that say that it ran, by time; wakes: (ts int64, row int32,
-    proof uint8) of when it was woken, by time; row: of the sample; proof: Proof bits, or None where the recording has
-    all processors; idle: int64, of each step since when the processor of the next one had been
-    idle then, or None where nothing tells; end: of the thread, not before its last step; tells_returns: whether the
+    steps: (ts int64, what uint8, letter uint8, cpu int32, left int32), by time; left: the row of the sample where it
+    left, -1 for none; letters: Letter bits; seen: (ts int64, cpu int32) of the samples that say that it ran, by time;
+    wakes: (ts int64, row int32, proof uint8) of when it was woken, by time; row: of the sample; proof: Proof bits, or
+    None where the recording has all processors; idle: int64, of each step since when the processor of the next one had
+    been idle then, or None where nothing tells; end: of the thread, not before its last step; tells_returns: whether the
     recording tells when threads go on.
     """
+    cdef const int64_t[::1] ts = steps[0]
+    cdef const uint8_t[::1] what = steps[1]
+    cdef const uint8_t[::1] letter = steps[2]
+    cdef const int32_t[::1] cpu = steps[3]
+    cdef const int32_t[::1] left = steps[4]
     cdef const int64_t[::1] seen_ts = seen[0]
     cdef const int32_t[::1] seen_cpu = seen[1]
     cdef const int64_t[::1] wake_ts = wakes[0]

@@ -124,7 +124,7 @@ def _rows_of_thread(thread: ThreadSwitches) -> _Rows:
     shows = thread.seen[~switching.tells_nothing[samples.event[thread.seen]]]
     seen = samples.ts[shows]
     rows = states(
-        steps.ts, steps.what, steps.letter, cpu, left, _properties(switching.letters), (seen, samples.cpu[shows]),
+        (steps.ts, steps.what, steps.letter, cpu, left), _properties(switching.letters), (seen, samples.cpu[shows]),
         (wakes.ts, wakes.row, switching.proofs(wakes.row)), _idle_before(switching, steps, cpu),
         max(thread.end, int(steps.ts[-1])), switching.tells_returns,
     )  # fmt: skip
