@@ -2,7 +2,9 @@
 says."""
 
 import io
+import shutil
 import struct
+import subprocess
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -51,6 +53,7 @@ from traceferry.symbolication.gsym.reader import Gsym
 from traceferry.symbolication.gsym.writer import write
 from traceferry.symbolication.interface import Answer, Frames, look_up
 from traceferry.symbolication.symbol_table import Texts
+from traceferry.symbolication.symbol_versions import Order, hidden_versions, names_of_versions
 
 PROGRAMS = names(r"\d+/.*")
 SLEDS = [ENTER, EXIT]
@@ -318,6 +321,44 @@ def test_blocks_of_functions_of_ghc_lie_outside_of_these(language: int, wanted: 
         symbols._dwarf.__dict__["_bulk"] = None
     found = stacks(symbols.lookup(np.array([0x1001, 0x1008, 0x1020, 0x102F, 0x1030], np.uint64)))
     assert [[f"{name}:{line}" for name, _, line in frames] for frames in found] == wanted
+
+
+VERSIONED = """
+__attribute__((noinline)) int first(int n) { return n + 1; }
+__attribute__((noinline)) int second(int n) { return n + 2; }
+__attribute__((alias("second"))) int again(int n);
+int lone_old(int n) { return n + 3; }
+__asm__(".symver first,foo@V1"); __asm__(".symver again,foo@V2"); __asm__(".symver second,foo@@V3");
+__asm__(".symver lone_old,lone@V1");
+"""
+
+
+@pytest.mark.parametrize("option", ["-Wl,--strip-all", "-Wl,--strip-debug", "-g"])
+def test_a_function_of_an_old_version_is_another_than_the_one_of_its_name(option: str, tmp_path: Path) -> None:
+    """Programs that were linked before call foo@V1, others foo@@V3. Where a name is one function's, it is the name."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    source, versions, library = (tmp_path / name for name in ("a.c", "a.map", "a.so"))
+    source.write_text(VERSIONED)
+    versions.write_text("V1 { global: foo; lone; local: *; }; V2 { global: foo; } V1; V3 { global: foo; } V2;")
+    command = ["gcc", "-shared", "-fPIC", "-O1", option, f"-Wl,--version-script={versions}", source, "-o", library]
+    subprocess.run(command, check=True, timeout=60)
+    symbols = opened(library.read_bytes())
+    found = symbols.lookup(symbols.table._start)
+    names = {stack[-1][0] for stack in stacks(found) if stack}
+    assert {name for name in names if name.startswith(("foo", "lone"))} == {"foo", "foo@V1", "lone"}
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_versions_of_symbols(order: Order) -> None:
+    versym = struct.pack(order + "4H", 0, 2, 0x8003, 0x8002)
+    assert hidden_versions(versym, order, 4).tolist() == [0, 0, 3, 2]
+    assert hidden_versions(versym[:-1], order, 4).tolist() == [0, 0, 3, 0], "cut off"
+    one, two = (
+        struct.pack(order + "4H3I2I", 1, 0, n, 1, 0, 20, following, 10 * n, 0) for n, following in ((2, 28), (3, 0))
+    )
+    assert names_of_versions(one + two, order) == {2: 20, 3: 30}
+    assert names_of_versions((one + two)[:-8], order) == {2: 20}, "cut off"
 
 
 @pytest.mark.parametrize("machine", MACHINES)

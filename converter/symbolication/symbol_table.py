@@ -16,6 +16,7 @@ from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.plt import stubs_of
 from traceferry.symbolication.ranges import Ranges, merged
+from traceferry.symbolication.symbol_versions import VERDEF, VERSYM, Order, hidden_versions, names_of_versions
 
 # Each with the texts of its names.
 TABLES = {".symtab": ".strtab", ".dynsym": ".dynstr"}
@@ -66,7 +67,7 @@ class Texts:
 
 
 class SymbolNames(Texts):
-    """The string table of symbols, whose names have no versions."""
+    """The string table of symbols, whose names are without versions."""
 
     def _shown(self, text: bytes) -> bytes:
         return without_version(text)
@@ -79,18 +80,28 @@ def without_version(name: bytes) -> bytes:
     return plain if VERSION.fullmatch(version) else name
 
 
+def hidden_version(name: str) -> str:
+    """Returns @V1 for foo@V1, which a library keeps beside foo@@V2; "" for other names."""
+    _, sign, version = name.partition("@")
+    is_hidden = not version.startswith("@") and VERSION.fullmatch(version.encode()) is not None
+    return sign + version if version and is_hidden else ""
+
+
 class SymbolTable:
     """A function has the name of the best symbol that starts there. It lasts until the next one starts, one whose size
     is known ends, or the section ends; outside of sections the last one, where its size is not known, for LONGEST
     bytes. A stub of the procedure linkage table is called NAME@plt after the function to which it jumps. Where no
     function is known to be, a label names the code up to the next: NASM and many who write assembler give no types to
-    symbols. Symbolic does not read them, perf does.
+    symbols. Symbolic does not read them, perf does. A function of a hidden version is called NAME@VERSION where another
+    one has its name, too; else names are without versions.
 
     mini: what `mini_debug_info` finds, whose .symtab counts where the file has none.
     """
 
     def __init__(self, binary: Binary, mini: Binary | None = None) -> None:
         self._binary = binary
+        self._order: Order = "<" if binary.little_endian else ">"
+        self._has_versions = _has_section(binary, VERDEF)
         # The first entry of a table stands for no symbol.
         with_names = binary if mini is None or len(symbols_of(binary, ".symtab")) > 1 else mini
         files = (with_names, binary)
@@ -99,7 +110,8 @@ class SymbolTable:
         self._texts = b"".join(texts)
         self._text = SymbolNames(self._texts).at
         self._stubs = stubs_of(binary, tuple(TABLES))
-        parts = [table[np.isin(table["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC))] for table in tables]
+        are_functions = [np.isin(table["st_info"] & TYPE_BITS, (STT_FUNC, STT_GNU_IFUNC)) for table in tables]
+        parts = [table[chosen] for table, chosen in zip(tables, are_functions, strict=True)]
         is_named = np.concatenate(
             [self._are_named(file, part, len(t)) for file, part, t in zip(files, parts, texts, strict=True)]
         )
@@ -119,6 +131,8 @@ class SymbolTable:
             )
         )
         is_stub = np.arange(len(value)) >= len(value) - len(self._stubs.start)
+        version = np.zeros(len(value), np.int64)
+        version[len(parts[0]) :][: len(parts[1])] = self._hidden_versions(tables[1], are_functions[1])
         bind = np.concatenate([*(part["st_info"] >> BIND_SHIFT for part in parts), np.zeros(len(self._stubs.start))])
         preferred = np.where(is_named, self._preference(name, bind), np.int64(-1))
         order = np.lexsort((is_stub, -preferred, value))
@@ -131,6 +145,7 @@ class SymbolTable:
         self._start = value[order][first]
         self._name_at = name[order][first]
         self._is_stub = is_stub[order][first]
+        self._versions = self._told_versions(value, name, version, order[first], len(texts[0]))
         ends = (value + size)[is_named & (size > 0)]
         last_end = np.minimum(self._start[-1:], LAST - LONGEST) + LONGEST
         self._section_ends = np.array(sorted(min(end, int(LAST[0])) for _, end in binary.code_ranges), np.uint64)
@@ -140,6 +155,52 @@ class SymbolTable:
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
         self._n_functions = len(self._start)
         self._add_labels(with_names, tables[0], len(texts[0]))
+
+    def _hidden_versions(self, dynamic: Array, is_function: Array) -> Array:
+        """Returns the number of the version of each function of .dynsym, if that is hidden, 0 otherwise: int64."""
+        versym = content_of(self._binary, VERSYM) if self._has_versions else b""
+        return hidden_versions(versym, self._order, len(dynamic))[is_function]
+
+    def _told_versions(self, value: Array, name: Array, version: Array, chosen: Array, n_static: int) -> dict[int, str]:
+        """Returns what tells functions of hidden versions from others of their name, by row: @V1. value, name, version:
+        of all symbols, versions by number, 0 is none; chosen: the symbol of each row; n_static: the size of .symtab's
+        texts, in which versions are."""
+        if not self._has_versions:
+            return {}
+        found = self._versions_in_texts(np.flatnonzero(self._name_at < n_static))
+        _, same, n_same = np.unique(self._name_at, return_inverse=True, return_counts=True)
+        rows = np.flatnonzero((version[chosen] > 0) & (n_same[same] > 1))
+        names = names_of_versions(content_of(self._binary, VERDEF), self._order) if len(rows) else {}
+        texts = Texts(self._texts[n_static:])
+        for row, number in zip(rows.tolist(), version[chosen[rows]].tolist(), strict=True):
+            if number in names and (version_name := texts.at(names[number])):
+                found[row] = f"@{version_name}"
+        # A function may be the hidden and the default one.
+        raw = Texts(self._texts)
+        here = np.flatnonzero(np.isin(value, self._start[list(found)]) & (version == 0) & (name < len(self._texts)))
+        defaults = {
+            (at, self._text(text))
+            for at, text in zip(value[here].tolist(), name[here].tolist(), strict=True)
+            if not hidden_version(raw.at(text))
+        }
+        return {row: one for row, one in found.items() if (int(self._start[row]), self._name_of(row)) not in defaults}
+
+    def _name_of(self, row: int) -> str:
+        return self._text(int(self._name_at[row]))
+
+    def _versions_in_texts(self, rows: Array) -> dict[int, str]:
+        """Returns the same of rows whose names are in .symtab's texts, as foo@V1 and foo@@V2."""
+        data = np.frombuffer(self._texts, np.uint8)
+        signs, ends = (np.append(np.flatnonzero(data == sign), len(data)) for sign in (ord("@"), 0))
+        begins = self._name_at[rows].astype(np.int64)
+        is_versioned = signs[np.searchsorted(signs, begins)] < ends[np.searchsorted(ends, begins)]
+        raw = Texts(self._texts)
+        of_name: dict[str, list[int]] = {}
+        for row in rows[is_versioned].tolist():
+            of_name.setdefault(self._name_of(row), []).append(row)
+        several = (row for alike in of_name.values() if len(alike) > 1 for row in alike)
+        versions = ((row, hidden_version(raw.at(int(self._name_at[row])))) for row in several)
+        return {row: version for row, version in versions if version}
 
     def _add_labels(self, file: Binary, symbols: Array, n_texts: int) -> None:
         """Adds symbols without a type, but inside of functions whose size is known. file: the one with this table."""
@@ -239,9 +300,13 @@ class SymbolTable:
 
     def names(self, rows: Array) -> list[str]:
         columns = zip(
-            self._name_at[rows].tolist(), self._is_stub[rows].tolist(), self._start[rows].tolist(), strict=True
-        )
-        return [self._stub_name(at, start) if is_stub else self._text(at) for at, is_stub, start in columns]
+            rows.tolist(), self._name_at[rows].tolist(), self._is_stub[rows].tolist(), self._start[rows].tolist(),
+            strict=True,
+        )  # fmt: skip
+        return [
+            self._stub_name(at, start) if is_stub else self._text(at) + self._versions.get(row, "")
+            for row, at, is_stub, start in columns
+        ]
 
     def _stub_name(self, at: int, start: int) -> str:
         """Returns the name that objdump gives it."""
@@ -325,6 +390,14 @@ def symbols_of(binary: Binary, table: str) -> Array:
     entry = np.dtype([(name, order + code) for name, code in fields])
     data = content_of(binary, table)
     return np.frombuffer(data, entry, len(data) // entry.itemsize)
+
+
+def _has_section(binary: Binary, name: str) -> bool:
+    """Whether a file has a section of this name, be it without bytes as in a debug file."""
+    try:
+        return binary.section_named(name) is not None
+    except FormatError:
+        return False
 
 
 def content_of(binary: Binary, section: str) -> bytes:
