@@ -19,6 +19,12 @@ NAMES = {
     "$sSS6appendyySSF": "Swift.String.append(Swift.String) -> ()",
     "_D8demangle4testFaZv": "demangle.test(char)",
     "_Dmain": "D main",
+    # The type of the function is that of another one, in front; it has references itself; it is none of a function.
+    "_D1a__T1SS_DQk3mixFmZmVii5ZQu6opCallMQt": "a.S!(a.mix(ulong), 5).S.opCall(ulong)",
+    "_D1a__T1SS_DQk3mixFC1a1CQfZmZ6opCallMxQu": "a.S!(a.mix(a.C, a.C)).opCall",
+    "_D1a__T1SS_DQk3mixFmZmVii5ZQu6opCallMQb": "_D1a__T1SS_DQk3mixFmZmVii5ZQu6opCallMQb",
+    "_D1a__T1SS_DQk3mixFmZmVii5ZQu6opCallMQZZz": "_D1a__T1SS_DQk3mixFmZmVii5ZQu6opCallMQZZz",
+    "_D1a7throwerFmZm.part.0.isra.0": "a.thrower(ulong) (.part.0.isra.0)",
     # Not theirs, and not complete.
     "_Debug": "_Debug",
     "$string": "$string",

@@ -21,6 +21,7 @@ from typing import Any
 
 from traceferry.common.report import Report
 from traceferry.files.answers import Answers, checked
+from traceferry.symbolication.d_names import D, d_name
 from traceferry.symbolication.functional import functional_name
 from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.procedural import procedural_name
@@ -121,7 +122,10 @@ class Demangler:
         if read is None:
             self.unread.append(name)
             return name
-        self.read[name] = read(name) if len(name) <= OWN_NAME else name
+        if len(name) > OWN_NAME:
+            self.read[name] = name
+        else:
+            self.read[name] = d_name(name, read) if name.startswith(D) else read(name)
         return self.read[name]
 
     def _learn_apart(self, names: list[str]) -> None:

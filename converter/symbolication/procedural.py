@@ -18,10 +18,14 @@ _FORTRAN_WORD = re.compile(r"[a-z][a-z0-9_]*")
 # Modules, submodules and procedures around a procedure; the main program has no name.
 _FLANG = re.compile(rf"_Q(?P<scopes>(?:[MS][a-z][a-z0-9_]*)*(?:F[a-z0-9_]*)?)P(?P<name>[a-z][a-z0-9_]*){_COPY}")
 _FLANG_SCOPE = re.compile(r"[MSF]([a-z0-9_]*)")
-_PASCAL = re.compile(
-    r"(?:P\$)?(?P<unit>[A-Z][A-Z0-9_.]*?)(?P<types>(?:\$_\$[A-Z0-9_]+?)*)(?:_\$_)?_\$\$_"
-    r"(?P<operator>\$?)(?P<name>\w+)(?:\$(?P<types_of_parameters>.*))?"
-)
+_PASCAL_IN = "_$$_"
+# In front of that: the unit, or P$ and the program; types, and procedures with the types of their parameters; a $ and a
+# checksum where these are long.
+_PASCAL_UNIT = re.compile(r"(?:P\$)?(?P<unit>[A-Z][A-Z0-9_.]*)(?:\$_\$(?P<scopes>.+?)(?:_\$_)?)?")
+_PASCAL_BETWEEN = re.compile(r"_\$_|\$_\$")
+_PASCAL_NAME = re.compile(r"(?P<name>\w+(?:<[0-9A-F]{8}>)?)(?:\$(?P<types>.*))?")
+# The number of types that a generic is specialized with, and a checksum of what they are.
+_SPECIALIZED = re.compile(r"\$\d+\$(?:CRC|crc)([0-9A-F]{8})")
 # The type of the result is last: V8 marks functions with an asterisk, too.
 _CRYSTAL = re.compile(r"\*[^\s*].*:\(?[A-Z].*")
 
@@ -39,17 +43,22 @@ def procedural_name(name: str) -> str | None:
     if _INTEL in name[:-1] and name.endswith("_"):
         parts = name[:-1].split(_INTEL, 1)
         return "::".join(parts) if all(map(_FORTRAN_WORD.fullmatch, parts)) else None
-    return _pascal_name(name) if "_$$_" in name else None
+    return _pascal_name(name) if _PASCAL_IN in name else None
 
 
 def _pascal_name(name: str) -> str | None:
-    found = _PASCAL.fullmatch(name)
-    if found is None:
+    around, _, last = _SPECIALIZED.sub(r"<\1>", name).rpartition(_PASCAL_IN)
+    found, procedure = _PASCAL_UNIT.fullmatch(around), _PASCAL_NAME.fullmatch(last.removeprefix("$"))
+    if found is None or procedure is None:
         return None
-    scopes = [found["unit"], *found["types"].split("$_$")[1:]]
-    parameters, _, _ = (found["types_of_parameters"] or "").partition("$$")
+    between = _PASCAL_BETWEEN.split(found["scopes"] or "")
+    scopes = [_PASCAL_NAME.fullmatch(scope.removeprefix("$")) for scope in between if scope]
+    names = [scope["name"] for scope in scopes if scope is not None]
+    if len(names) < len(scopes):
+        return None
+    parameters, _, _ = (procedure["types"] or "").partition("$$")
     # A result without parameters stands behind two signs, of which the first is read.
-    is_result = (found["types_of_parameters"] or "").startswith("$")
+    is_result = (procedure["types"] or "").startswith("$")
     types = [] if is_result else [one for one in parameters.split("$") if one]
-    shown = "operator " * bool(found["operator"]) + found["name"]
-    return ".".join([*scopes, shown]) + (f"({', '.join(types)})" if types else "")
+    shown = "operator " * last.startswith("$") + procedure["name"]
+    return ".".join([found["unit"], *names, shown]) + (f"({', '.join(types)})" if types else "")
