@@ -35,6 +35,7 @@ from traceferry.unwinding._unwinder import Chains, End, Flag, Unwinder
 from traceferry.unwinding.machine import X86_64, UserStacks
 from traceferry.unwinding.modules import Module, Problems, Section
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
+from traceferry.unwinding.stack_ends import begins_thread, is_beginning, is_call_of_c, is_switch
 
 BIAS = 0x5555_0000_0000
 ORDER = (*CALLEE_SAVED, RBP, RSP, RIP)  # in which registers are recorded here
@@ -311,6 +312,41 @@ def test_a_stack_that_makecontext_made_begins_where_nobody_calls(returns_to: int
     words = struct.pack("<3Q", BIAS + returns_to, 1, 2)
     found, ended, _ = unwind({RSP: 0x7000, RIP: BIAS + 0x1164}, words, module(frame))
     assert (found, ended) == ([BIAS + 0x1164, BIAS + returns_to], end)
+
+
+BEGINNING, OF_THREAD, SWITCH, CALL_OF_C = "a beginning", "of a thread", "a switch", "a call of C"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("runtime.goexit", [BEGINNING, OF_THREAD]),
+        ("runtime.goexit.abi0", [BEGINNING, OF_THREAD]),
+        ("runtime.goexit0", []),
+        ("makecontext@@GLIBC_2.1", [BEGINNING, OF_THREAD]),
+        ("__start_context", [BEGINNING, OF_THREAD]),
+        ("bthread_make_fcontext", [BEGINNING, OF_THREAD]),
+        ("jump_fcontext", []),
+        ("main", [OF_THREAD]),
+        ("main.main", []),
+        ("clone3", [OF_THREAD]),
+        ("__libc_start_call_main", [OF_THREAD]),
+        ("runtime.mstart0", [OF_THREAD]),
+        ("runtime.asmcgocall_no_g.abi0", [SWITCH, CALL_OF_C]),
+        ("runtime.asmcgocall", [SWITCH, CALL_OF_C]),
+        ("runtime.systemstack_switch.abi0", [SWITCH]),
+        ("runtime.morestack_noctxt", [SWITCH]),
+        ("__morestack", [SWITCH]),
+        ("runtime.cgocall", [CALL_OF_C]),
+        ("runtime.cgocallbackg", []),
+        ("main._Cfunc_c_outer.abi0", [CALL_OF_C]),
+        ("_cgo_1cc41780d18a_Cfunc_c_heavy", []),
+    ],
+)
+def test_functions_without_callers_on_their_stack(name: str, wanted: list[str]) -> None:
+    """By their names."""
+    of_kind = {BEGINNING: is_beginning, OF_THREAD: begins_thread, SWITCH: is_switch, CALL_OF_C: is_call_of_c}
+    assert [kind for kind, is_so in of_kind.items() if is_so(name)] == wanted
 
 
 def test_the_first_frame_may_be_in_a_plt() -> None:

@@ -12,17 +12,18 @@ import re
 _GO = r"\w*(?:\.abi0)?"
 # Nobody calls them; what looks like their caller is what the memory behind has held before.
 _BEGINNINGS = re.compile(
-    r"(?:_start(?:_c)?|(?:__)?(?:clone3?|thread_start)|(?:__)?makecontext|__start_?context|\w*make_fcontext"
-    rf"|runtime\.(?:goexit|rt0_go){_GO})(?:@\S+)?"
+    r"(?:(?:__)?makecontext|__start_?context|\w*make_fcontext)(?:@\S+)?|runtime\.(?:goexit|rt0_go)(?:\.abi0)?"
 )
-# Behind them is nothing but the beginning. pthread_create calls mstart where there is C.
-_FIRST = re.compile(
-    r"(?:main|__libc_start_\w+|__libc_init|_?_?start_thread|_dl_start\w*)(?:@\S+)?" rf"|runtime\.mstart{_GO}"
+# Behind them is nothing but the beginning, which unwinding finds, and frame pointers may not. Programs have functions
+# of these names, too.
+_OF_THREADS = re.compile(
+    r"(?:_start(?:_c)?|main|__libc_start_\w+|__libc_init|_?_?(?:start_thread|clone3?|thread_start)|_dl_start\w*)"
+    rf"(?:@\S+)?|runtime\.mstart{_GO}"
 )
 # Their callers are on the stack that they have left.
 _SWITCHES = re.compile(rf"runtime\.(?:asmcgocall|mcall|morestack|systemstack){_GO}|__morestack")
 # Go's functions that call C, which runs on the stack of the system's thread.
-_CALLS_OF_C = re.compile(rf"runtime\.(?:asm)?cgocall{_GO}|\S+\._Cfunc_{_GO}")
+_CALLS_OF_C = re.compile(rf"runtime\.(?:asmcgocall{_GO}|cgocall(?:\.abi0)?)|\S+\._Cfunc_{_GO}")
 GO = "runtime."
 
 
@@ -33,7 +34,7 @@ def is_beginning(name: str) -> bool:
 
 def begins_thread(name: str) -> bool:
     """Returns whether a stack that has a function of this name has the beginning of its thread, or nearly so."""
-    return is_beginning(name) or _FIRST.fullmatch(name) is not None
+    return is_beginning(name) or _OF_THREADS.fullmatch(name) is not None
 
 
 def is_switch(name: str) -> bool:
