@@ -689,6 +689,36 @@ def test_stacks_through_code_in_memory_that_is_reported_again(steps: Callable[[P
     assert stacks(read(data, dump)) == ["(no unwind information: libx.so) > libx.so+0xf > f"]
 
 
+LEAVES: dict[str, tuple[str, int, str, int]] = {
+    # the code of f, where in it the sample is; its stack, n of callers_missing. %rbp points to the frame of f's caller,
+    # but where f has made its own
+    "a leaf": ("90 90 c3", 1, "libx.so+0xf > libx.so+0xef > f", 0),
+    "a leaf with locals": ("4883ec08 90 4883c408 c3", 4, "libx.so+0xf > [code in //anon] > f", 0),
+    "before its frame": ("55 4889e5 90 5d c3", 0, "libx.so+0xf > libx.so+0xef > f", 0),
+    "in its frame": ("55 4889e5 90 5d c3", 4, "libx.so+0xf > f", 0),
+    "others jump into it": ("90 90 ffe0", 1, "libx.so+0xf > f", 1),
+    "no code": ("", 1, "libx.so+0xf > f", 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEAVES)
+def test_callers_of_functions_that_make_no_frame_in_copied_stacks(case: str) -> None:
+    """Without call-frame information, their instructions tell where the return address is."""
+    text, at, wanted, n_missing = LEAVES[case]
+    data = recorded(regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")
+    data.mmap2(PID, PID, CODE, 4096, 0, "//anon", ts=START)
+    registers = [0] * X86_64_REGS.bit_count()
+    registers[6:9] = [0x7010, 0x7000, CODE + at]
+    words = struct.pack("<4Q", LIB + 0xF0, CODE + 0x800, 0, A)
+    data.sample(PID, PID, START + 30, CODE + at, [], regs=registers, stack=words + bytes(32))
+    code = bytes.fromhex(text.replace(" ", ""))
+    dump = jitdump().load("f", CODE, code=code or bytes(16), ts=START + 10)
+    trace = read(data, dump)
+    (found,) = stacks(trace)
+    assert found.removeprefix("(no unwind information: libx.so) > ") == wanted
+    assert report_of(trace).get("callers_missing", 0) == n_missing
+
+
 def test_stacks_without_times_through_jitted_code() -> None:
     """Of which the call-frame information may be meant, whenever it was loaded."""
     data = recorded(sample_type=TIMELESS, regs_user=X86_64_REGS, stack_user=64).feature(ARCH="x86_64")

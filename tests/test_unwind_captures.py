@@ -250,7 +250,8 @@ def test_stacks_through_code_arenas_that_the_kernel_merged() -> None:
 
 
 def test_frames_of_jitted_code_are_named_by_its_dump() -> None:
-    """Interpreted, baseline, optimised and builtin ones, as their compiler calls them."""
+    """Interpreted, baseline, optimised and builtin ones, as their compiler calls them. Where a builtin has no frame,
+    what is expected lacks its caller, which frame pointers skip."""
     trace = loaded("node24")
     expected = json.loads(unpacked(shared("captures/unwind") / "node24" / "expected.json.zst"))
     frames = trace.frames
@@ -270,10 +271,14 @@ def test_frames_of_jitted_code_are_named_by_its_dump() -> None:
                 path.append(symbols[of_stack[stack]])
                 stack = prefix[stack]
             found[thread.tid, ts].append([name for name in path if name])
-    n_named = 0
+    n_named = n_with_caller = 0
     for _, tid, ts, _, numbers in expected["samples"]:
         rows = [expected["frames"][number] for number in numbers]
         wanted = [row[2] for row in rows if row[0] >= 0 and expected["modules"][row[0]]["jit"]]
-        assert found[tid, ts].pop(0) == wanted, (tid, ts)
+        own = found[tid, ts].pop(0)
+        if own != wanted:
+            assert own[:1] + own[2:] == wanted, (tid, ts)
+            n_with_caller += 1
         n_named += len(wanted)
     assert n_named > 1000
+    assert n_with_caller == 13

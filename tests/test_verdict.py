@@ -323,6 +323,10 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         ["the caller is missing from 30 % of the stacks: their innermost function has no frame pointer",
          f"  perf can copy the stacks instead: {DWARF}"],
     ),
+    "leaf functions without a frame pointer in copied stacks": (
+        {"stacks": {f"f@app {MAIN}": 100}, "notes": {"callers_missing": {"count": 30}}, "call_graph": "dwarf"},
+        ["the caller is missing from 30 % of the stacks: their innermost function has no frame pointer"],
+    ),
     "leaf functions without a frame pointer in a sixth of the stacks": (
         {"stacks": {f"f@app {MAIN}": 100}, "notes": {"callers_missing": {"count": 16}}},
         ["good recording: 100 samples of cpu-clock, 2ms"],

@@ -125,7 +125,7 @@ class Libraries:
         self._folders = context.folders
         self._library_of: dict[tuple[str, str], Library] = {}
         self._debug_files = context.debug_files(trace.report)
-        self._answers = beside.answers if beside is not None else MACHINE
+        self.answers = self._answers = beside.answers if beside is not None else MACHINE
         self.demangle = demangler_for(self._answers, trace.report)
         self._keeps_frames = keeps_frames
         self._files = RecordedFiles(trace.report, context.sysroots, context.folders, context.limit, times)

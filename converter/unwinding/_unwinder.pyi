@@ -25,6 +25,7 @@ class How(IntFlag):
     BY_SIGNAL = 2
     BY_PLT = 3
     BY_FRAME_POINTER = 4
+    BY_OWN_STACK = 5
 
 class Flag(IntFlag):
     IS_KERNEL_MODE = 1

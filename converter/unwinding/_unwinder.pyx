@@ -56,12 +56,13 @@ cpdef enum End:
 
 cpdef enum How:
     """How a frame's address was found: the sample's own, by call-frame information, by that of a signal frame, in a
-    PLT, by the frame pointer."""
+    PLT, by the frame pointer, behind the part of the stack that the function's instructions say is its own."""
     BY_IP
     BY_CFI
     BY_SIGNAL
     BY_PLT
     BY_FRAME_POINTER
+    BY_OWN_STACK
 
 
 cpdef enum Flag:
@@ -188,7 +189,8 @@ cdef class _Walk:
     pc, sp: of the frame; lookup_address: the address that is looked up, which for a return address is the byte before;
     mapping, rule: what is there. how: how pc was found; is_exact: whether it is an instruction's address and no return
     address; is_first: whether it is the sample's own; is_on_other_stack: whether a signal interrupted it on another stack
-    than the one that was copied; is_by_sp: whether the caller's frame lies so far behind the stack pointer, however far.
+    than the one that was copied; own: how many bytes of its own the sample's function has on the stack, -1 is unknown;
+    is_by_sp: whether the caller's frame lies so far behind the stack pointer, however far.
     goes_on: whether the stack has not ended; end, bad_module: how it
     ended.
     """
@@ -220,6 +222,7 @@ cdef class _Walk:
     cdef Registers before
 
     cdef int flags
+    cdef int64_t own
     cdef uint64_t pc
     cdef uint64_t sp
     cdef uint64_t lookup_address
@@ -281,12 +284,14 @@ cdef class _Walk:
     # ------------------------------------------------------------ the first frame
 
     cdef void begin(
-        self, const int32_t[::1] register_of, uint64_t registers_at, uint64_t dump_at, uint64_t dump_n, int flags
+        self, const int32_t[::1] register_of, uint64_t registers_at, uint64_t dump_at, uint64_t dump_n, int flags,
+        int64_t own,
     ) noexcept nogil:
         """Goes to the first frame of a sample; see `UserStacks`."""
         cdef Py_ssize_t k
         cdef int r
         self.flags = flags
+        self.own = own
         self.end = COMPLETE
         self.bad_module = -1
         self.how = BY_IP
@@ -375,7 +380,7 @@ cdef class _Walk:
             self.stop(COMPLETE)
         elif self.is_first and self.module >= 0 and self.modules.is_in_plt(self.module, self.link_address()):
             self.by_plt()
-        else:
+        elif not (self.is_first and self.own >= 0 and self.by_own_stack()):
             self.by_frame_pointer()
 
     cdef uint64_t link_address(self) noexcept nogil:
@@ -568,6 +573,20 @@ cdef class _Walk:
         set_register(&self.registers, self.sp_register, cfa)
         self.move(value, cfa, BY_PLT, False)
 
+    cdef bint by_own_stack(self) noexcept nogil:
+        """Goes to the caller by the return address behind the function's own part of the stack, if that is in code. Returns
+        whether it is."""
+        cdef uint64_t cfa = self.sp + self.own + self.word
+        cdef uint64_t value
+        self.memory.failure = 0
+        value = self.memory.load(cfa - self.word, self.word) & self.address_mask
+        if self.memory.failure != 0 or value == 0 or self.mapping_at(value - 1) < 0:
+            return False
+        self.registers.known &= self.callee_saved
+        set_register(&self.registers, self.sp_register, cfa)
+        self.move(value, cfa, BY_OWN_STACK, False)
+        return True
+
     cdef void by_frame_pointer(self) noexcept nogil:
         """Goes to the caller by two words at the frame pointer: the caller's, and the return address, which must be in
         code. Where those of a frame say 0, that is the outermost one (System V ABI of x86-64, section 3.4.1), as
@@ -662,6 +681,7 @@ cdef class Unwinder:
     cdef const int64_t[::1] dump_at
     cdef const int64_t[::1] dump_n
     cdef const uint8_t[::1] flags
+    cdef const int32_t[::1] own
 
     def __cinit__(self, modules, stacks):
         cdef _Modules known = _Modules(modules)
@@ -673,7 +693,8 @@ cdef class Unwinder:
         self.dump_n = stacks.dump_n
         self.flags = stacks.flags
         n = self.registers_at.shape[0]
-        if self.dump_at.shape[0] != n or self.dump_n.shape[0] != n or self.flags.shape[0] != n:
+        self.own = stacks.own if stacks.own is not None else np.full(n, -1, np.int32)
+        if not self.dump_at.shape[0] == self.dump_n.shape[0] == self.flags.shape[0] == self.own.shape[0] == n:
             raise ValueError("stacks: an array has the wrong length")
 
     def unwind(self, const int64_t[::1] rows, space):
@@ -707,7 +728,9 @@ cdef class Unwinder:
             or not 0 <= self.dump_at[row] <= size - self.dump_n[row]
         ):
             raise ValueError("a stack outside the data")
-        walk.begin(self.register_of, self.registers_at[row], self.dump_at[row], self.dump_n[row], self.flags[row])
+        walk.begin(
+            self.register_of, self.registers_at[row], self.dump_at[row], self.dump_n[row], self.flags[row], self.own[row]
+        )
         while walk.goes_on:
             if depth >= most:
                 walk.stop(BAD_CFA)

@@ -42,7 +42,8 @@ class UserStacks:
     """Stacks of one machine. data: the bytes that hold their registers and dumps; register_of: int32, the DWARF number
     of each recorded register, -1 for one that is not followed. Columns, a row for each stack: registers_at, where its
     registers are, in words of 8 bytes; dump_at, dump_n: its bytes from the stack pointer on, those that are real
-    (int64); flags (uint8, Flag)."""
+    (int64); flags (uint8, Flag); own: how many bytes of its own the innermost function has on the stack, as `OwnStack`
+    tells, -1 is unknown (int32), None of all."""
 
     machine: Machine
     big: bool
@@ -52,3 +53,4 @@ class UserStacks:
     dump_at: Array
     dump_n: Array
     flags: Array
+    own: Array | None = None

@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.libraries.library import Library
 from traceferry.model import Array
 from traceferry.symbolication.demangle import Demangler
-from traceferry.unwinding._unwinder import Chains, End
+from traceferry.unwinding._unwinder import Chains, End, How
 from traceferry.unwinding.spaces import NO_MODULE, AddressSpace
 from traceferry.unwinding.stack_ends import is_beginning, is_switch
 
@@ -30,6 +30,23 @@ class UnwoundStacks(NamedTuple):
     end: Array
     module: Array
     switch: Array
+
+    def has_guessed_leaf(self) -> Array:
+        """Returns whether each chain goes from its first frame to the caller by the frame pointer, or ends there, which
+        is for want of anything better."""
+        n_frames = np.diff(self.first)
+        after = np.append(self.how, How.BY_IP)[np.minimum(self.first[:-1] + 1, len(self.how))]
+        found: Array = np.where(n_frames == 1, self.end == End.NO_CFI, after == How.BY_FRAME_POINTER)
+        return found & (n_frames > 0)
+
+    def take(self, chosen: Array) -> UnwoundStacks:
+        """Returns those chains. chosen: bool."""
+        n_frames = np.diff(self.first)
+        is_mine = np.repeat(chosen, n_frames)
+        first = np.append(0, np.cumsum(n_frames[chosen]))
+        return UnwoundStacks(
+            first, self.pc[is_mine], self.how[is_mine], self.end[chosen], self.module[chosen], self.switch[chosen]
+        )
 
 
 class StackEnds:

@@ -16,6 +16,7 @@ from traceferry.files.source import release
 from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, joined, with_chains
 from traceferry.importers.perf.fields import WINDOW, numbers_at
 from traceferry.importers.perf.layout import ABI_SIMD, KERNEL_MODE
+from traceferry.importers.perf.leaf_frames import UNKNOWN, of_answer, own_stacks
 from traceferry.importers.perf.mappings import is_anonymous
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.programs import OUTSIDE, Program
@@ -65,6 +66,9 @@ OF_FILE_WITH_DEBUG_INFORMATION = (
     "compile libraries with it, too (GHC: -g; GCC and clang: -fasynchronous-unwind-tables), or with frame pointers"
 )
 
+# Where copies of stacks do not help.
+WITHOUT_UNWINDING = "let the compiler write unwind information, or keep frame pointers in these functions, too"
+
 
 def unwound(
     trace: TraceBuilder, recording: Recording, memory: Memory, natives: Natives, keep_apart: bool, where: str
@@ -78,7 +82,7 @@ def unwound(
     samples = recording.samples
     rows = np.flatnonzero(samples.user_at >= 0)
     run = _Run(trace, recording, memory, natives, where)
-    parts = [part for stacks, mine in run.by_machine(rows) for part in run.unwind(stacks, mine)]
+    parts = [part for stacks, mine in run.by_machine(rows) for part in run.unwound(stacks, mine)]
     n_done = sum(len(part.rows) for part in parts)
     trace.report.note("unwinding_not_done", len(rows) - n_done, where=where)
     if not n_done:
@@ -94,6 +98,10 @@ class _Part(NamedTuple):
 
     rows: Array
     stacks: UnwoundStacks
+
+    def take(self, chosen: Array) -> _Part:
+        """Returns those stacks. chosen: bool."""
+        return _Part(self.rows[chosen], self.stacks.take(chosen))
 
 
 @dataclass
@@ -151,12 +159,44 @@ class _Run:
             size[has] = 8 + 8 * (counts[0] * counts[1] + counts[2] * counts[3])
         return size
 
+    # ------------------------------------------------------------ again, where instructions tell more
+
+    def unwound(self, stacks: UserStacks, rows: Array) -> list[_Part]:
+        """Unwinds stacks, the samples `rows`; those whose innermost function may have no frame once more, with what its
+        instructions say."""
+        parts = self.unwind(stacks, rows, np.arange(len(rows)))
+        guessed = [part.stacks.has_guessed_leaf() for part in parts]
+        if stacks.machine is not X86_64 or not any(one.any() for one in guessed):
+            return parts
+        mine = np.concatenate([part.rows[chosen] for part, chosen in zip(parts, guessed, strict=True)])
+        pc = np.concatenate(
+            [part.stacks.pc[part.stacks.first[:-1][chosen]] for part, chosen in zip(parts, guessed, strict=True)]
+        )  # fmt: skip
+        own = self._own_stacks(mine, pc)
+        of_row = np.full(len(self.recording.samples), UNKNOWN, np.int32)
+        of_row[mine] = own
+        positions = np.flatnonzero(of_row[rows] >= 0)
+        again = self.unwind(replace(stacks, own=of_row[rows]), rows, positions) if len(positions) else []
+        parts = [part.take(of_row[part.rows] < 0) for part in parts] + again
+        n_missing = sum(int((of_row[part.rows] != UNKNOWN)[part.stacks.has_guessed_leaf()].sum()) for part in parts)
+        self.trace.report.note("callers_missing", n_missing, where=self.where, advice=WITHOUT_UNWINDING)
+        return parts
+
+    def _own_stacks(self, rows: Array, pc: Array) -> Array:
+        """Returns what `own_stacks` does of samples whose instruction pointers are `pc`."""
+        samples, memory = self.recording.samples, self.memory
+        program = memory.programs.of_samples[rows].astype(np.int64)
+        find = partial(own_stacks, pc, samples.ts[rows], program, memory, self.trace)
+        key = f"own stacks from sample {int(rows[0])}"
+        return self.natives.answers.ask(key, self.trace.report, find, np.ndarray.tolist, of_answer)
+
     # ------------------------------------------------------------ program by program, as mappings change
 
-    def unwind(self, stacks: UserStacks, rows: Array) -> list[_Part]:
+    def unwind(self, stacks: UserStacks, rows: Array, positions: Array) -> list[_Part]:
+        """Unwinds those of the stacks that are at some positions (int64, rising). rows: the samples of all."""
         samples, programs = self.recording.samples, self.memory.programs
         ts = samples.ts[rows]
-        waiting = rows_by_key(programs.of_samples[rows])
+        waiting = {number: positions[nth] for number, nth in rows_by_key(programs.of_samples[rows[positions]]).items()}
         changes = self._changes(stacks.machine, stacks.big, waiting)
         unwinder = Unwinder(self.modules, stacks)
         spaces: defaultdict[int, AddressSpace] = defaultdict(AddressSpace)

@@ -268,7 +268,8 @@ def callers(case: Case) -> Finding | None:
     advice = Advice("callers_missing", "perf can copy the stacks instead", case.record_with({CALL_GRAPH: DWARF}))
     if facts.of_cgo >= STACKS_FROM * facts.user:
         advice = FRAME_POINTERS_IN_C._replace(kind="callers_missing")
-    return Finding("callers_missing", 4, "info", headline, share, (advice,), ("callers_missing",))
+    helps = () if case.is_copied else (advice,)
+    return Finding("callers_missing", 4, "info", headline, share, helps, ("callers_missing",))
 
 
 def no_stacks(case: Case) -> Finding | None:
