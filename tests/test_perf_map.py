@@ -50,7 +50,7 @@ from traceferry.importers.perf import kallsyms, natives
 from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
 from traceferry.importers.perf.map_files import read_map_file
-from traceferry.importers.perf.stacks import MAX_FRAMES
+from traceferry.importers.perf.stacks import MAX_FRAMES, OF_OTHER_PART
 from traceferry.importers.perf.unwinding import OF_FILE_WITH_DEBUG_INFORMATION, OF_FILE_WITHOUT
 from traceferry.libraries import recorded_files, vdso
 from traceferry.libraries.recorded_files import IS_OF_OTHER_BUILD
@@ -2038,6 +2038,38 @@ def test_slices_of_one_recording(recordings: list[PerfData], wanted: list[tuple[
     assert laws.check(trace) == []
     threads = [(thread.name, thread.tid, thread.load(trace).samples["ts"].tolist()) for _, thread in trace.threads]
     assert [each for each in threads if each[2]] == wanted
+
+
+@pytest.mark.parametrize(("options", "wanted"), [
+    (["--switch-output=1s"], {}),
+    ([], {"code_unmapped": 12}),  # two recordings, of which nothing tells that they are parts of one
+])  # fmt: skip
+def test_a_slice_of_a_program_that_is_gone(options: list[str], wanted: dict[str, int]) -> None:
+    """perf read no mappings of it when it began the last slice: the one before tells them, but those from before an
+    exec."""
+    command = ["perf", "record", *options, "app"]
+    first = PerfData(start=START).event().comm(PID, PID, "sh", ts=0).mmap2(PID, PID, LIB, LIB_SIZE, 0, "/bin/sh", ts=0)
+    first.comm(PID, PID, "app", exec=True, ts=START + 1).mmap2(PID, PID, LIB, LIB_SIZE, 0, LIB_PATH, ts=START + 2)
+    last = PerfData(start=START + 100).event().comm(PID, PID, "app", ts=0)
+    first.sample(PID, PID, START + 3, A)
+    for nth in range(12):
+        last.sample(PID, PID, START + 100 + nth, A)
+    given = [(nth, data.feature(CMDLINE=command).bytes()) for nth, data in enumerate((last, first))]
+    trace = TraceBuilder()
+    sources = [Source(f"perf.data.{nth}", memoryview(data)) for nth, data in given]
+    importer_named("perf").module.read(sources).add_to(trace, ImportContext())
+    trace.sort()
+    assert {kind: n for kind, n in reported(trace).items() if kind == "code_unmapped"} == wanted
+    assert stacks(trace).count("libx.so+0x10") == (1 if wanted else 13)
+
+
+def test_a_slice_alone_is_told_as_one() -> None:
+    data = PerfData(start=START).event().comm(PID, PID, "app", ts=0)
+    data.feature(CMDLINE=["perf", "record", "--switch-output", "app"])
+    for nth in range(12):
+        data.sample(PID, PID, START + nth, A)
+    (issue,) = (issue for issue in read(data).report if issue.kind == "code_unmapped")
+    assert issue.advice == OF_OTHER_PART
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (0, 2, 1)])

@@ -363,6 +363,12 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  perf has no record of code that a program moves (mremap): perf record -p PID, begun after that, reads where"
          " it is; nor of mappings from before it began with --synth or --overwrite"],
     ),
+    "code of which nothing is known, where no stack begins": (
+        {"stacks": {"[unknown]": 300, f"f@app {MAIN}": 100}, "notes": {"code_unmapped": {"count": 300}}},
+        ["75 % of the samples are at addresses where the recording has no code",
+         "  perf has no record of code that a program moves (mremap): perf record -p PID, begun after that, reads where"
+         " it is; nor of mappings from before it began with --synth or --overwrite"],
+    ),
     "code that the program moved, in few samples": (
         {"stacks": {f"[unknown] {MAIN}": 3, f"f@app {MAIN}": 97}, "notes": {"code_unmapped": {"count": 3}}},
         ["good recording: 100 samples of cpu-clock, 2ms; 1 loss: --verbose"],

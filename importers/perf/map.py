@@ -28,6 +28,7 @@ from traceferry.importers.perf.map_files import MapFiles, map_files_apart, note_
 from traceferry.importers.perf.markers import event_markers
 from traceferry.importers.perf.natives import Natives
 from traceferry.importers.perf.pairs import Intervals, intervals
+from traceferry.importers.perf.parts import add_earlier_maps, is_part
 from traceferry.importers.perf.programs import OUTSIDE, Life, Program, Programs, rows_of_lives
 from traceferry.importers.perf.recording import Features, Recording
 from traceferry.importers.perf.regions import BEGINNING, NEVER
@@ -73,6 +74,7 @@ NOT_KEPT = ("simpleperf_version", "event_type_info")
 
 
 def to_trace(recordings: Sequence[tuple[Source, Recording]], trace: TraceBuilder, context: ImportContext) -> None:
+    add_earlier_maps([recording for _, recording in recordings])
     known = _KnownThreads(trace)
     context, given = map_files_apart(context)
     counted = count_events([(source.name, recording) for source, recording in recordings], trace)
@@ -126,7 +128,7 @@ def _add_recording(
         samples = with_call_branches(samples, recording, memory, keep_apart, report, where)
     if len(recording.deferred.n) or any("defer_callchain" in event.attr.flags for event in recording.events):
         samples = with_deferred(samples, recording.deferred, report, where)
-    stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where)
+    stack = stacks_of(samples, memory, natives, recording.maps, trace, offset_ns, where, is_part(recording.features))
     note_relisted(memory, samples, trace)
     if _call_graph(recording) == "fp" and not len(recording.deferred.n):
         main = next((counted.event_index for counted in events if counted.row == 0), -1)

@@ -34,6 +34,11 @@ N_MODES = 8
 # A program runs code that it maps a moment before the kernel records that: fewer samples, or a smaller part of all, are
 # no sign of a mapping without a record.
 MOST_FEW, UNMAPPED_FROM = 10, 0.01
+# perf reads what the program that it runs has mapped when it begins a part: of one that is gone then, nothing.
+OF_OTHER_PART = (
+    "this is a part of a recording, of perf record --switch-output, and what was mapped is in those before: give all "
+    "parts to one command"
+)
 NAMELESS_MODES = {3: "[hypervisor]", GUEST_KERNEL_MODE: GUEST_KERNEL, GUEST_USER_MODE: GUEST_USER}
 
 
@@ -45,8 +50,10 @@ def stacks_of(
     trace: TraceBuilder,
     offset_ns: int,
     where: str,
+    is_part: bool = False,
 ) -> Array:
-    """Returns a row of the trace's stacks for each sample, -1 for none. where: the recording, for the report."""
+    """Returns a row of the trace's stacks for each sample, -1 for none. where: the recording, for the report; is_part:
+    whether perf wrote it in parts, of which this is one."""
     if len(samples) == 0:
         return np.zeros(0, np.int32)
     program = (memory.programs.of_samples + np.int32(FIRST_PROGRAM)).astype(np.int32, copy=False)
@@ -92,7 +99,7 @@ def stacks_of(
     n_unmapped = _n_unmapped(samples, trace.stacks["frame"], stack, frames[first_frame[:-1][found.kind == NOTHING]])
     if n_unmapped < max(MOST_FEW, UNMAPPED_FROM * len(samples)):
         n_unmapped = 0
-    report.note("code_unmapped", n_unmapped, where=where)
+    report.note("code_unmapped", n_unmapped, where=where, advice=OF_OTHER_PART if is_part else None)
     report.note("code_unknown", composer.n_unknown - n_unmapped, where=where)
     report.note("code_announced_late", composer.n_late, where=where)
     report.note("mappings_left_out", found.n_left_out, where=where)

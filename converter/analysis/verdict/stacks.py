@@ -46,6 +46,9 @@ def stacks(case: Case) -> Finding | None:
         return _not_unwound(n_left / facts.user)
     if share < STACKS_FROM:
         return _of_language(case)
+    if case.share(case.count("code_unmapped")) >= share / 2:
+        # Where nothing is known of the code, nothing tells where its stacks begin.
+        return None
     parts = [part for part in case.by_program() if part.n_cut >= PART_FROM * case.n_cut] or [case]
     parts.sort(key=lambda part: -part.n_cut)
     (what, advice), *others = [_why(part) for part in parts]
