@@ -1433,6 +1433,18 @@ def test_what_names_code_without_a_name_in_a_file_that_was_not_stripped(
     assert (issue.advice == OF_NO_SYMBOL) is has_symbols
 
 
+def test_who_stripped_a_file_and_left_some_symbols_is_told(tmp_path: Path) -> None:
+    """Bun's program has a symbol table of a few functions."""
+    path = "/nowhere/node_modules/bun/bin/bun.exe"
+    (tmp_path / path[1:]).parent.mkdir(parents=True)
+    (tmp_path / path[1:]).write_bytes(plt.elf(plt.layouts()["x86-64 bfd"], [WORK]))
+    data = PerfData(start=START).event().mmap2(PID, PID, LIB, LIB_SIZE, 0, path, ts=0)
+    for at in range(0x1830, 0x1830 + 64, 2):
+        data.sample(PID, PID, START, LIB + at)
+    issues = read(data, context=ImportContext(sysroots=[str(tmp_path)])).report
+    assert OF_NO_SYMBOL not in {issue.advice for issue in issues}
+
+
 VDSO = 0x7FFF_0000_0000
 
 

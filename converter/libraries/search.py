@@ -68,7 +68,7 @@ def _names_elsewhere(library: Library, debug_files: DebugFiles) -> tuple[str, st
     if refused and library.debug is None:
         return os.path.basename(refused), OF_ANOTHER_BUILD.format(path=shlex.quote(refused))
     link = debug_link(library.binary) if library.binary is not None and library.debug is None else None
-    if link is None and _has_symbols(library, library.symbols):
+    if link is None and not elsewhere(library.path) and _has_symbols(library, library.symbols):
         return "", OF_NO_SYMBOL
     is_wanted = library.n_nameless >= MANY_NAMELESS and library.debug is None
     return link.name if link is not None else "", _advice(library) if is_wanted else ""
