@@ -7,6 +7,8 @@ import subprocess
 from itertools import accumulate
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from traceferry.unwinding.own_stack import OwnStack
 from traceferry.unwinding.x86_64 import instruction_at
@@ -19,6 +21,7 @@ CASES: dict[str, tuple[str, list[int | None]]] = {
     "a register and locals": ("53 4883ec10 90 4883c410 5b c3", [0, 8, 24, 24, 8, 0]),
     "an address in locals": ("488d6424f0 90 488d642410 c3", [0, 16, 16, 0]),
     "a call": ("4883ec08 e800000000 4883c408 c3", [0, 8, 8, 0]),
+    "a call, and no operation": ("4883ec08 e800000000 90 4883c408 c3", [0, 8, 8, 8, 0]),
     "%rbp for something else": ("55 89c5 90 5d c3", [0, 8, None, None, 0]),
     "a frame on one path": ("85ff 7406 55 4889e5 c9 c3 c3", [0, 0, 0, 8, None, 0, 0]),
     "an aligned stack in a frame": ("55 4889e5 4883e4f0 4889ec 5d c3", [0, 8, None, None, None, 0]),
@@ -49,6 +52,22 @@ def test_a_function_of_which_nothing_tells_that_it_is_called(text: str, wanted: 
     function = OwnStack(lambda address, size: code[address:][:size], 0)
     last = len(code) - 2
     assert (function.size_at(last), function.lacks_frame_at(last)) == (None, wanted)
+
+
+@pytest.mark.parametrize(("begins", "wanted"), [(0, 0), (0x10, None)])
+def test_a_call_that_does_not_return(begins: int, wanted: int | None) -> None:
+    """Behind it lies what fills the space up to the next function, which is another one."""
+    code = bytes.fromhex("e8000000006690") + 9 * b"\x90" + b"\xc3"
+    function = OwnStack(lambda address, size: code[address:][:size], 0, lambda address: address == begins)
+    assert function.size_at(0) == wanted
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes(code: bytes) -> None:
+    function = OwnStack(lambda address, size: code[address:][:size] if address >= 0 else b"", 0)
+    for at in range(len(code)):
+        size = function.size_at(at)
+        assert size is None or (size >= 0 and function.lacks_frame_at(at))
 
 
 def test_a_function_without_an_end() -> None:

@@ -49,6 +49,7 @@ from traceferry.files.source import Source, open_source
 from traceferry.importers.perf import kallsyms, natives
 from traceferry.importers.perf.kallsyms import KernelSymbols
 from traceferry.importers.perf.layout import RecordType
+from traceferry.importers.perf.leaf_frames import of_answer
 from traceferry.importers.perf.map_files import read_map_file
 from traceferry.importers.perf.stacks import MAX_FRAMES, OF_OTHER_PART
 from traceferry.importers.perf.unwinding import OF_FILE_WITH_DEBUG_INFORMATION, OF_FILE_WITHOUT
@@ -717,6 +718,12 @@ def test_callers_of_functions_that_make_no_frame_in_copied_stacks(case: str) -> 
     (found,) = stacks(trace)
     assert found.removeprefix("(no unwind information: libx.so) > ") == wanted
     assert report_of(trace).get("callers_missing", 0) == n_missing
+
+
+@pytest.mark.parametrize("answer", [None, [], [0, 0], ["0"], [-3], [1 << 40], [True]])
+def test_damaged_answers_of_packs_about_stacks(answer: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        of_answer(1, answer)
 
 
 def test_stacks_without_times_through_jitted_code() -> None:

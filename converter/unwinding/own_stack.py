@@ -17,6 +17,8 @@ MOST_INSTRUCTIONS = 1 << 13
 LONGEST = 15  # bytes of an instruction
 WINDOW = 1024
 LOST = -1
+# What lies between functions, and where these begin.
+PADDING, ALIGNMENT = (0x90, 0xCC, TWO_BYTES + 0x1F), 16
 
 
 class State(NamedTuple):
@@ -36,10 +38,12 @@ Code = Callable[[int, int], bytes]
 
 
 class OwnStack:
-    """A function that begins at `start`. is_called: whether it returns; n_read: how many instructions were read."""
+    """A function that begins at `start`. begins: whether one begins at an address; is_called: whether it returns;
+    n_read: how many instructions were read."""
 
-    def __init__(self, code: Code, start: int) -> None:
+    def __init__(self, code: Code, start: int, begins: Callable[[int], bool] = lambda _: False) -> None:
         self._code = code
+        self._begins = begins
         self._window_at, self._window = start, b""
         self._states: dict[int, State] = {}
         self.is_called = False
@@ -74,11 +78,20 @@ class OwnStack:
         if instruction is None:
             return []
         after, jumps = address + instruction.size, _jump(instruction)
+        if instruction.opcode == 0xE8 or (instruction.opcode == 0xFF and instruction.reg & 7 == 2):
+            if self._ends_behind(after):
+                return []
         if instruction.opcode in (0xC2, 0xC3):
             self.is_called |= state.depth == 0
         targets = [after + instruction.immediate] if jumps.is_direct else []
         state = _after(state, instruction)
         return [(one, state) for one in (*targets, *([after] if jumps.goes_on else []))]
+
+    def _ends_behind(self, address: int) -> bool:
+        """Whether another function begins behind a call, which need not return. address: of what follows it."""
+        while (one := self._instruction(address)) is not None and one.opcode in PADDING:
+            address += one.size
+        return address % ALIGNMENT == 0 and self._begins(address)
 
     def _instruction(self, address: int) -> Instruction | None:
         at = address - self._window_at

@@ -3,7 +3,8 @@ caller is: machine code of programs, and of jitdumps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,21 +13,26 @@ from traceferry.files.answers import checked
 from traceferry.importers.perf.leaves import MACHINE, MOST_FUNCTIONS
 from traceferry.importers.perf.regions import resolved_intervals
 from traceferry.importers.perf.spaces import FIRST_PROGRAM, OF_CODE, OF_FILE, Memory
+from traceferry.libraries.library import Library
 from traceferry.model import Array, TraceBuilder, rows_by_key
 from traceferry.unwinding.own_stack import Code, OwnStack
 
 # Instructions of all functions that are read.
-MOST_INSTRUCTIONS = 1 << 15
+MOST_INSTRUCTIONS = 1 << 16
 UNKNOWN, WITHOUT_FRAME = -1, -2
+# No copy of a stack has more.
+MOST_BYTES = 1 << 16
 
 
 class _Function(NamedTuple):
-    """rows: of the samples in it; start: of the function, address: of each sample, both as `code` reads it."""
+    """rows: of the samples in it; start: of the function, address: of each sample, both as `code` reads it; begins:
+    whether a function begins at an address."""
 
     rows: Array
     code: Code
     start: int
     address: Array
+    begins: Callable[[int], bool]
 
 
 def own_stacks(pc: Array, ts: Array, program: Array, memory: Memory, trace: TraceBuilder) -> Array:
@@ -41,17 +47,23 @@ def own_stacks(pc: Array, ts: Array, program: Array, memory: Memory, trace: Trac
     for function in functions[:MOST_FUNCTIONS]:
         if n_read >= MOST_INSTRUCTIONS:
             break
-        known = OwnStack(function.code, function.start)
+        known = OwnStack(function.code, function.start, function.begins)
         n_read += known.n_read
         for row, address in zip(function.rows.tolist(), function.address.tolist(), strict=True):
             size = known.size_at(address)
-            own[row] = size if size is not None else WITHOUT_FRAME if known.lacks_frame_at(address) else UNKNOWN
+            if size is not None and size <= MOST_BYTES:
+                own[row] = size
+            elif known.lacks_frame_at(address):
+                own[row] = WITHOUT_FRAME
     return own
 
 
-def of_answer(values: object) -> Array:
-    """Returns what a pack has of `own_stacks`. Raises TypeError for anything else."""
-    return np.array([checked(value, int) for value in checked(values, list)], np.int32)
+def of_answer(n: int, values: object) -> Array:
+    """Returns what a pack has of `own_stacks` for n samples. Raises TypeError or ValueError for anything else."""
+    sizes = [checked(value, int) for value in checked(values, list)]
+    if len(sizes) != n or not all(WITHOUT_FRAME <= size <= MOST_BYTES for size in sizes):
+        raise ValueError("sizes of other stacks")
+    return np.array(sizes, np.int32)
 
 
 def _resolved(pc: Array, ts: Array, program: Array, memory: Memory) -> tuple[Array, Array, Array]:
@@ -78,14 +90,18 @@ def _of_files(kind: Array, owner: Array, offset: Array, memory: Memory) -> Itera
         start = library.file.frames_at(address).start
         for begin, these in rows_by_key(start.astype(np.int64)).items():
             if begin > 0:
-                yield _Function(mine[these], library.binary.code, begin, address[these])
+                yield _Function(mine[these], library.binary.code, begin, address[these], partial(_begins, library))
+
+
+def _begins(library: Library, address: int) -> bool:
+    return int(library.file.frames_at(np.array([address], np.uint64)).start[0]) == address
 
 
 def _of_code(kind: Array, owner: Array, offset: Array, trace: TraceBuilder) -> Iterator[_Function]:
     rows = np.flatnonzero(kind == OF_CODE)
     for number, nth in rows_by_key(owner[rows]).items():
         code = trace.code_reader(number).bytes_of(number)
-        yield _Function(rows[nth], _Bytes(code), 0, offset[rows[nth]])
+        yield _Function(rows[nth], _Bytes(code), 0, offset[rows[nth]], lambda _: False)
 
 
 class _Bytes:

@@ -187,8 +187,9 @@ class _Run:
         samples, memory = self.recording.samples, self.memory
         program = memory.programs.of_samples[rows].astype(np.int64)
         find = partial(own_stacks, pc, samples.ts[rows], program, memory, self.trace)
+        unpacked = partial(of_answer, len(rows))
         key = f"own stacks from sample {int(rows[0])}"
-        return self.natives.answers.ask(key, self.trace.report, find, np.ndarray.tolist, of_answer)
+        return self.natives.answers.ask(key, self.trace.report, find, np.ndarray.tolist, unpacked)
 
     # ------------------------------------------------------------ program by program, as mappings change
 
