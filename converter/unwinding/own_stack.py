@@ -78,9 +78,9 @@ class OwnStack:
         if instruction is None:
             return []
         after, jumps = address + instruction.size, _jump(instruction)
-        if instruction.opcode == 0xE8 or (instruction.opcode == 0xFF and instruction.reg & 7 == 2):
-            if self._ends_behind(after):
-                return []
+        is_call = instruction.opcode == 0xE8 or (instruction.opcode == 0xFF and instruction.reg & 7 == 2)
+        if is_call and self._ends_behind(after):
+            return []
         if instruction.opcode in (0xC2, 0xC3):
             self.is_called |= state.depth == 0
         targets = [after + instruction.immediate] if jumps.is_direct else []
