@@ -218,8 +218,7 @@ def test_stacks_are_unwound_as_with_the_files_themselves(tmp_path: Path) -> None
     root = UNWIND / "root"
     # Without build ids in a recording, names tell libraries apart.
     of_32_bits = [root / "usr/lib32", root / "home", root / "vdso32.so"]
-    folders = {"debugframe": [root], "mix-clang-static-64k": [root], "big32": of_32_bits, "arm64-pac": [root]}
-    for name, places_of in folders.items():
+    for name, places_of in {"mix-clang-static-64k": [root], "big32": of_32_bits, "arm64-pac": [root]}.items():
         store, outputs = SymbolStore(places_of, tmp_path / "cache"), set()
         for options in ({"sysroots": root, "symbols": root}, {"find_symbols": store.find}):
             trace = load_checked(UNWIND / name / "perf.data.zst", **options)
@@ -227,6 +226,20 @@ def test_stacks_are_unwound_as_with_the_files_themselves(tmp_path: Path) -> None
             outputs.add((tmp_path / "out.json").read_bytes())
         assert len(outputs) == 1
         assert b"(no unwind information: libc" not in outputs.pop()
+
+
+@pytest.mark.skipif(not UNWIND.is_dir(), reason="no recordings with copies of stacks here")
+def test_stacks_through_functions_of_which_only_the_code_tells_end_there(tmp_path: Path) -> None:
+    """A storage has no code."""
+    root, lines = UNWIND / "root", []
+    for options in ({"sysroots": root, "symbols": root}, {"find_symbols": SymbolStore([root], tmp_path).find}):
+        trace = load_checked(UNWIND / "debugframe/perf.data.zst", **options)
+        traceferry.save(trace, tmp_path / "out.folded")
+        lines.append(set((tmp_path / "out.folded").read_text().splitlines()))
+    of_files, of_storage = lines
+    assert of_storage - of_files == {"debugframe;(no unwind information: debugframe);bare_asm 36"}
+    (whole,) = of_files - of_storage
+    assert whole.startswith("debugframe;_start;") and whole.endswith(";main;bare_asm 36")
 
 
 def test_files_of_another_build_are_refused(fleet: Fleet) -> None:

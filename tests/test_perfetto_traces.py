@@ -128,7 +128,7 @@ def amounts_of(trace: Trace) -> Counter[str]:
         found["flows"] += sum(np.count_nonzero(table["flow"]) for table in (data.arguments, *data.markers.values()))
         found["samples"] += len(data.allocations)
         for row, samples in {0: data.samples, **data.other_samples}.items():
-            event = trace.events[row].plain_name if len(samples) else ""
+            event = trace.events[row].plain_name if row < len(trace.events) else ""
             is_heap = " memory of " in event or " objects of " in event
             found["allocated"] += int(samples["weight"].sum()) * event.startswith("allocated memory of ")
             found["samples"] += 0 if is_heap or process.name.endswith("_file") else len(samples)
