@@ -239,7 +239,8 @@ def test_stacks_through_functions_of_which_only_the_code_tells_end_there(tmp_pat
     of_files, of_storage = lines
     assert of_storage - of_files == {"debugframe;(no unwind information: debugframe);bare_asm 36"}
     (whole,) = of_files - of_storage
-    assert whole.startswith("debugframe;_start;") and whole.endswith(";main;bare_asm 36")
+    assert whole.startswith("debugframe;_start;")
+    assert whole.endswith(";main;bare_asm 36")
 
 
 def test_files_of_another_build_are_refused(fleet: Fleet) -> None:
