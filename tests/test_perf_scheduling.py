@@ -239,6 +239,8 @@ def test_a_missing_switch_is_unknown() -> None:
     # It goes on on processor 1 after the recording of 0 ended.
     ([(10, IDLE, 0, A, 0), (50, IDLE, 0, A, 1)], 0),
     ([(10, IDLE, 0, A, 0), (50, IDLE, 0, A, 1), (60, B, SLEEP, IDLE, 0)], 1),
+    # Damaged recordings have numbers for which there is no memory.
+    ([(10, IDLE, 0, A, 0), (50, IDLE, 0, A, (1 << 31) - 2), (60, B, SLEEP, IDLE, 0)], 1),
 ])  # fmt: skip
 def test_the_recorder_begins_and_ends_with_one_processor_after_the_other(
     switches: list[tuple[int, int, int, int, int]], n_missing: int

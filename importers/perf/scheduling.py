@@ -23,7 +23,7 @@ from traceferry.importers.perf.sched_stats import AFTER, BEFORE, OF_STATISTIC, R
 from traceferry.importers.perf.sched_stats import NAMES as STATISTICS
 from traceferry.importers.perf.tracepoint_rows import TracepointRows, read_tracepoints
 from traceferry.importers.perf.tracepoints import Format
-from traceferry.model import Array, distinct
+from traceferry.model import Array, distinct, index_of
 from traceferry.native.distinct import distinct_with_places
 
 SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
@@ -165,22 +165,20 @@ class Switching:
     def recorded(self, cpu: Array) -> tuple[Array, Array]:
         """Returns from when to when (ns, int64) the recording has samples of these processors; of those without, from
         the first time to the last."""
-        begin, end = self._recorded
-        row = np.where((cpu >= 0) & (cpu < len(begin)), cpu, len(begin) - 1)
+        cpus, begin, end = self._recorded
+        row = index_of(cpus, cpu)
         return begin[row], end[row]
 
     @cached_property
-    def _recorded(self) -> tuple[Array, Array]:
+    def _recorded(self) -> tuple[Array, Array, Array]:
+        """Returns the processors that have samples, and of each, and behind them of others, `recorded`."""
         samples = self.recording.samples
         has = (samples.cpu >= 0) & (samples.ts > 0)
-        n = int(samples.cpu[has].max(initial=-1)) + 1
-        begin, end = np.full(n + 1, NEVER_TS), np.full(n + 1, -NEVER_TS)
-        cpu, ts = samples.cpu[has], samples.ts[has]
+        cpus, place = distinct_with_places(samples.cpu[has])
+        begin, end, ts = np.full(len(cpus) + 1, -NEVER_TS), np.full(len(cpus) + 1, NEVER_TS), samples.ts[has]
         # They are by time, and of several values in one place the last one stays.
-        begin[cpu[::-1]], end[cpu] = ts[::-1], ts
-        is_unknown = begin == NEVER_TS
-        begin[is_unknown], end[is_unknown] = -NEVER_TS, NEVER_TS
-        return begin, end
+        begin[place[::-1]], end[place] = ts[::-1], ts
+        return cpus, begin, end
 
     def idle_since(self, cpu: Array, ts: Array) -> Array:
         """int64: since when these processors had been idle at these times; NEVER_TS where they had not been."""
