@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -692,6 +693,41 @@ def test_a_reader_that_closes_the_pipe(folder: Path) -> None:
             assert len(process.stdout.read(10)) == 10
             process.stdout.close()
             assert (process.stderr.read(), process.wait()) == (b"", status)
+
+
+@pytest.mark.parametrize("is_both", [False, True], ids=["stdout", "stderr, too"])
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("compare app.xray longer.xray --fail-on 'calls > 0' --strict -o diff.html", 3),
+        ("compare app.xray longer.xray --fail-on 'calls > 0' --strict --json", 3),
+        ("compare app.xray app.xray --fail-on 'calls > 0' --strict", 0),
+        ("info lossy.xray --fail-on loss", 1),
+        ("info app.xray --fail-on loss", 0),
+        ("info lossy.xray --json --fail-on loss", 1),
+        ("info lossy.xray --tree --fail-on loss", 1),
+        ("check lossy.xray", 1),
+        ("check app.xray", 0),
+        ("symbols app --verify other", 1),
+        ("symbols app --lookup 0x1000 --verify app", 0),
+        ("info lossy.xray", 0),
+    ],
+)
+def test_a_status_that_is_an_answer_does_not_depend_on_the_reader(
+    folder: Path, command: str, status: int, is_both: bool
+) -> None:
+    """As `| grep -q gate` closes the pipe at the first line."""
+    (folder / "longer.xray").write_bytes(fdr("A B 1000000 b B 5 b a", "A 500 a").bytes())
+    (folder / "other").write_bytes(elf_with_instr_map([("another", 0x1000, [0, 1])]))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as out:
+        done = subprocess.run(
+            [*COMMAND, *shlex.split(command)], stdout=out, stderr=out if is_both else subprocess.PIPE, check=False
+        )
+    assert done.returncode == status
+    assert is_both or b"Broken pipe" not in done.stderr
+    assert (folder / "diff.html").exists() == ("diff.html" in command)
 
 
 def test_a_terminal_that_lacks_characters(folder: Path) -> None:

@@ -35,6 +35,7 @@ from traceferry.apps.cli import (
     symbols,
     view,
 )
+from traceferry.apps.cli.closed_pipe import drop_what_cannot_be_written
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.environment import VARIABLES, fill_in
 from traceferry.apps.cli.options import DONE, FAILED, PROGRAM, RECORDING, look_into_folders, share_servers, with_values
@@ -112,8 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(shown(f"  {line}"), file=sys.stderr)
     except BrokenPipeError:
         # The reader of the pipe has closed it, as `head` does.
-        _drop_what_cannot_be_written()
-        return FAILED if arguments.run is convert.run else DONE
+        drop_what_cannot_be_written()
+        return FAILED if _is_for_the_status(arguments) else DONE
     except OSError as error:
         is_plain = error.filename is not None and error.strerror is not None
         said = f"{os.fspath(error.filename)}: {error.strerror}" if is_plain else str(error)
@@ -122,16 +123,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("traceferry: interrupted", file=sys.stderr)
     except Terminated as signalled:
         signalled.end_process()
-    _drop_what_cannot_be_written()
+    drop_what_cannot_be_written()
     return FAILED
 
 
-def _drop_what_cannot_be_written() -> None:
-    """Python would try it again at exit, complain, and end with a status of its own."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _is_for_the_status(arguments: argparse.Namespace) -> bool:
+    """Whether a command does more than to print: it writes a file, or its exit status is an answer."""
+    return arguments.run is convert.run or any(getattr(arguments, name, None) for name in ("fail_on", "verify"))
 
 
 def _with_home(words: Sequence[str]) -> list[str]:

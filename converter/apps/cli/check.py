@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from traceferry.apps.cli import coach, options
+from traceferry.apps.cli.closed_pipe import to_the_end
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.common.shown_text import shown
 
@@ -32,15 +33,16 @@ def run(arguments: argparse.Namespace) -> int:
     has_failed = bool(broken) or bool(coach.failing_issues(arguments, report))
     found = "the trace is not valid" if broken else "data was lost or damaged" if has_failed else "the trace is valid"
     if not arguments.quiet:
-        for line in verdict_of(tally.trace, tally.samples, arguments.inputs).lines():
-            print(shown(line))
-        for law in broken:
-            print(shown(f"broken law: {law}"))
         printed = [issue for issue in report if arguments.verbose or issue.severity != "info"]
-        for issue in printed:
-            print(issue.as_text())
         n_more = len(list(report)) - len(printed)
         notes = "note" if n_more == 1 else "notes"
         more = f"; {n_more} {notes} on what was repaired or guessed: --verbose" if n_more else ""
-        print(shown(f"{'failed' if has_failed else 'passed'}: {found}{more}"))
+        with to_the_end():
+            for line in verdict_of(tally.trace, tally.samples, arguments.inputs).lines():
+                print(shown(line))
+            for law in broken:
+                print(shown(f"broken law: {law}"))
+            for issue in printed:
+                print(issue.as_text())
+            print(shown(f"{'failed' if has_failed else 'passed'}: {found}{more}"))
     return options.FOUND if has_failed else options.DONE

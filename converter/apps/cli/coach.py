@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from traceferry.apps.cli.closed_pipe import to_the_end
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import DONE, FOUND
 from traceferry.common.issue_kinds import KINDS
@@ -61,7 +62,8 @@ def status_of(arguments: argparse.Namespace, report: Report) -> int:
     """Returns the exit status; prints why it is not 0, unless the report was printed."""
     failing = failing_issues(arguments, report)
     if failing and not arguments.verbose:
-        tell_issues(failing)
+        with to_the_end():
+            tell_issues(failing)
     return FOUND if failing else DONE
 
 

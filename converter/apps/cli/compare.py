@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from traceferry import registry
 from traceferry.apps.cli import coach
+from traceferry.apps.cli.closed_pipe import print_to_the_end, to_the_end
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.options import (
     DONE,
@@ -140,7 +141,8 @@ def run(arguments: argparse.Namespace) -> int:
     notes: list[list[list[Issue]]] = [[], []]
     runs = [_loaded(arguments, nth, side, notes[nth]) for nth, side in enumerate(paths)]
     if not arguments.quiet:
-        _print_notes(arguments, notes)
+        with to_the_end():
+            _print_notes(arguments, notes)
     comparison = compare(runs[0], runs[1], options)
     outcomes = [evaluate(gate, comparison) for gate in gates]
     _print(arguments, comparison, outcomes)
@@ -289,15 +291,16 @@ def _print(arguments: argparse.Namespace, comparison: Comparison, outcomes: Sequ
     ]
     for path, made in makers:
         if path is not None:
-            with open_output(path) as out:
+            with to_the_end(), open_output(path) as out:
                 out.write(made())
     is_taken = "-" in (arguments.json, arguments.markdown)
     if not arguments.quiet and not is_taken:
-        print(as_text(comparison, arguments.top, outcomes))
+        print_to_the_end(as_text(comparison, arguments.top, outcomes))
     elif arguments.quiet or is_taken:
-        for outcome in outcomes:
-            if outcome.status != "passed":
-                print(outcome.as_text(), file=sys.stderr)
+        with to_the_end():
+            for outcome in outcomes:
+                if outcome.status != "passed":
+                    print(outcome.as_text(), file=sys.stderr)
 
 
 def _write_outputs(arguments: argparse.Namespace, comparison: Comparison) -> None:
@@ -305,4 +308,5 @@ def _write_outputs(arguments: argparse.Namespace, comparison: Comparison) -> Non
         with open_output(output) as out:
             _comparison_writer(output)(comparison, out)
         if not arguments.quiet:
-            print(shown(f"wrote {output}: open it in {registry.exporter_for(output).viewer}"), file=sys.stderr)
+            with to_the_end():
+                print(shown(f"wrote {output}: open it in {registry.exporter_for(output).viewer}"), file=sys.stderr)

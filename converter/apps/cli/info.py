@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from traceferry.apps.cli import answers, coach, options
+from traceferry.apps.cli.closed_pipe import print_to_the_end
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.shown_text import without_unshowable
@@ -49,15 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import orjson
 
-        print(as_json_text(orjson.dumps(summary, option=orjson.OPT_INDENT_2)))
+        print_to_the_end(as_json_text(orjson.dumps(summary, option=orjson.OPT_INDENT_2)))
         return coach.status_of(arguments, trace.report)
     if arguments.markdown:
         from traceferry.analysis.info.markdown import as_markdown
 
-        print(as_markdown(summary, _names(trace), has_verdict=not arguments.quiet))
+        print_to_the_end(as_markdown(summary, _names(trace), has_verdict=not arguments.quiet))
     else:
         shown = {"has_verdict": not arguments.quiet, "has_issues": arguments.verbose}
-        print(as_text(summary, _names(trace), top=arguments.top, **shown))
+        print_to_the_end(as_text(summary, _names(trace), top=arguments.top, **shown))
     return coach.status_of(arguments, trace.report)
 
 
@@ -71,11 +72,11 @@ def _answer(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import orjson
 
-        print(as_json_text(orjson.dumps({"answers": found}, option=orjson.OPT_INDENT_2)))
+        print_to_the_end(as_json_text(orjson.dumps({"answers": found}, option=orjson.OPT_INDENT_2)))
     elif arguments.markdown:
-        print(answers.as_markdown(found))
+        print_to_the_end(answers.as_markdown(found))
     else:
-        print(answers.as_text(found))
+        print_to_the_end(answers.as_text(found))
     return coach.status_of(arguments, trace.report)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from traceferry.apps.cli import coach
+from traceferry.apps.cli.closed_pipe import to_the_end
 from traceferry.apps.cli.command_parser import CommandParser, OneOutput
 from traceferry.apps.cli.options import (
     DONE,
@@ -104,15 +105,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lookup:
         addresses = _addresses(arguments.lookup, symbol_files.AT_ONCE)
         look_up = symbol_files.lookup_json if arguments.json else symbol_files.lookup_text
-        sys.stdout.writelines(look_up(symbols, source, addresses, demangle))
+        with to_the_end():
+            sys.stdout.writelines(look_up(symbols, source, addresses, demangle))
     if arguments.verify:
         other = files.open(open_source(arguments.verify, limit))
         n_compared, differences = symbol_files.verify(symbols, other, demangle)
-        for difference in differences[: arguments.limit]:
-            print(symbol_files.as_text(difference.address, difference.mine))
-            print(shown(f"  {arguments.verify} has"), symbol_files.as_text(difference.address, difference.other))
         n_different = len(differences)
-        print(shown(f"{n_compared} addresses compared, {n_different} differ"))
+        with to_the_end():
+            for difference in differences[: arguments.limit]:
+                print(symbol_files.as_text(difference.address, difference.mine))
+                print(shown(f"  {arguments.verify} has"), symbol_files.as_text(difference.address, difference.other))
+            print(shown(f"{n_compared} addresses compared, {n_different} differ"))
     if not (arguments.output or arguments.lookup or arguments.verify):
         for line in symbol_files.describe(symbols, source):
             print(shown(line))
