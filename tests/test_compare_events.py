@@ -14,6 +14,7 @@ from traceferry.analysis.compare import figures
 from traceferry.analysis.compare.as_json import as_json
 from traceferry.analysis.compare.comparison import Comparison, Options, Row, compare
 from traceferry.analysis.compare.events import ALL, MOST_EVENTS, unlike
+from traceferry.analysis.compare.factors import Method
 from traceferry.analysis.compare.gate import evaluate, parse
 from traceferry.analysis.compare.markdown import as_markdown
 from traceferry.analysis.compare.runs import Run
@@ -338,6 +339,28 @@ def test_another_period_of_the_only_event_is_no_change_and_is_said() -> None:
     assert int(shown) == pytest.approx(1200, rel=0.1)
     more = compare(base, [faults(rng, 20, f0=3) for _ in range(4)])
     assert {name for metric, name, _ in changed(more) if metric == "self"} == {"f0"}
+
+
+@pytest.mark.parametrize(
+    "event", [FAULTS, INSTRUCTIONS, Event("kmem:mm_page_alloc", "count", kind="tracepoint", period=1)]
+)
+@pytest.mark.parametrize(("method", "factors"), [("typical", "none"), ("none", "none"), ("whole", "whole")])
+def test_work_has_no_level_as_the_only_event(event: Event, method: Method, factors: str) -> None:
+    """No machine does more of it by being slow: one function that has nearly all of it does twice as much."""
+
+    def made(factor: int) -> Run:
+        of_each = np.full(N, 20)
+        of_each[0] = 20_000 * factor
+        return run_with({event: of_period(of_each, max(event.period, 1))})
+
+    found = compare([made(1) for _ in range(5)], [made(2) for _ in range(5)], Options(method=method))
+    tables = [found.tables_named(name)[0] for name in ("self", "total")]
+    assert {(table.level, table.factors.method) for table in tables} == {(None, factors)}
+    row = rows(found, "self")["f0"]
+    if method != "whole":
+        assert (row.verdict, row.base, row.new) == ("more", 20_000, 40_000)
+        assert {name for metric, name, _ in changed(found) if metric == "total"} == {"f0", "main"}
+        assert evaluate(parse("total('f0') > 5%"), found).status == "failed"
 
 
 def test_functions_are_not_tested_where_the_recorder_chose_other_numbers() -> None:

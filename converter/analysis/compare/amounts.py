@@ -214,6 +214,11 @@ class Sides:
         asked_for = {(event.period, event.interval_ns) for event in main if counts_work(event)}
         return len(asked_for) < 2 or all(period for period, _ in asked_for)
 
+    @property
+    def count_work(self) -> bool:
+        """Whether the samples of all runs count work: a slower machine does no more of it."""
+        return all(run.sampling is not None and counts_work(run.sampling) for run in self.runs)
+
     def function_of(self, nth: int, function: Function) -> Function:
         """Returns what a function of the run of that number is called here."""
         return self._called[nth].get(function, function)
@@ -238,6 +243,7 @@ class Sides:
             unit = self.measured_unit
             title = metric.title.replace("samples", MEASURED[unit])
             metric = metric._replace(unit=unit, model="measured", title=title)
+        is_of_work = metric.unit == "samples" and self.count_work
         place: dict[Key, int] = {}
         cells: list[tuple[Array, Array]] = []
         for nth, run in enumerate(self.runs):
@@ -257,7 +263,7 @@ class Sides:
             metric.name, metric.title, metric.unit, metric.model, tuple(keys[i] for i in order),
             values[order, :, 0], values[order, :, 1], is_shared=metric.name == "self",
             part_of="self" if metric.name == "total" else "",
-            is_time=metric.name in ("self", "total") and metric.unit != "bytes",
+            is_time=metric.name in ("self", "total") and metric.unit != "bytes" and not is_of_work,
         )  # fmt: skip
 
     def _key(self, nth: int, kind: str, key: Key) -> Key:

@@ -311,16 +311,16 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
     levels: dict[tuple[str, Unit], tuple[Factors, Level | None]] = {}
     found: list[_Measured] = []
     for table in tables:
+        key = table.part_of or table.name, table.unit
+        same = next(t for t in tables if (t.name, t.unit) == key)
         if table.is_time:
-            key = table.part_of or table.name, table.unit
-            same = next(t for t in tables if (t.name, t.unit) == key)
             if key not in levels:
                 levels[key] = _level(same, sides, options)
             factors, level = levels[key]
         else:
-            is_shared = table.model in ("exact", "weights")
+            is_shared = table.is_sampled or table.model == "exact"
             method: Method = "whole" if options.method == "whole" and is_shared else "none"
-            factors, level = factors_of(table.values, n_base, method, False), None
+            factors, level = _factors(same, same.values, sides, method), None
         compared, effects = Compared(table, factors), _effects(table, n_base, factors)
         if level is not None:
             is_open = level.is_open(same.keys, same.values.sum(axis=1))
@@ -340,17 +340,22 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
 def _level(table: Amounts, sides: Sides, options: Options) -> tuple[Factors, Level | None]:
     """table: of self times."""
     n_base = len(sides.base)
-    # Where runs have more samples of the same time, that is no change.
-    rates = sides.sample_rates(table.unit)
     values = table.values if table.per_sample is None else table.values / table.per_sample.mean()
-    factors = factors_of(values / rates, n_base, options.method, table.is_sampled)
-    factors = Factors(factors.of_run * rates, factors.method)
+    factors = _factors(table, values, sides, options.method)
     if options.method != "typical":
         return factors, None
     # What the kernel does, it does as often as its clock interrupts: it takes as long as the others, whatever they do.
     kernel = sides.in_kernel()
     can_vote = np.array([key not in kernel for key in table.keys], bool)
     return factors, level_of(_effects(table, n_base, factors), table.keys, can_vote)
+
+
+def _factors(table: Amounts, values: Array, sides: Sides, method: Method) -> Factors:
+    """values: the table's, as numbers of samples where it is of these."""
+    # Where runs have more samples of the same time, that is no change.
+    rates = sides.sample_rates(table.unit)
+    factors = factors_of(values / rates, len(sides.base), method, table.is_sampled)
+    return Factors(factors.of_run * rates, factors.method)
 
 
 def _facts(sides: Sides) -> list[tuple[RunFacts, ...]]:
@@ -360,10 +365,10 @@ def _facts(sides: Sides) -> list[tuple[RunFacts, ...]]:
     factors = lengths = np.ones(len(sides.runs))
     if tables:
         # The table with most in it says how long a run was.
-        main = max(tables, key=lambda table: (table.model == "samples", float(table.values.sum())))
+        main = max(tables, key=lambda table: (table.unit == "samples", float(table.values.sum())))
         values = main.values / sides.sample_rates(main.unit)
         factors = factors_of(values, n_base, "whole", False).of_run
-        lengths = lengths_of(values, n_base, main.model == "samples")
+        lengths = lengths_of(values, n_base, main.is_sampled)
     lost = np.array([run.lost for run in sides.runs])
     found = []
     for side, of_side in ((sides.base, slice(n_base)), (sides.new, slice(n_base, None))):
@@ -542,7 +547,8 @@ def _row(
     if is_exact and base == new:
         verdict, within, p, rate = "same", 0.0, None, None
     elif rate is not None and rate <= options.alpha:
-        verdict = _plain(base, new, table.unit_of(table.keys[nth]))
+        unit = table.unit_of(table.keys[nth])
+        verdict = _plain(base, new, unit == "ns" or (unit == "samples" and table.is_time))
     elif has_several and low is not None and high is not None and max(-low, high) <= options.margin:
         verdict, within = "same", max(-low, high)
     elif has_several and effect.is_level_open[nth]:
@@ -564,13 +570,13 @@ def _own_reach(effect: statistics.Effects, nth: int, n_new: int) -> tuple[float,
     return new * float(np.exp(-reach)), new * float(np.exp(reach))
 
 
-def _plain(base: float, new: float, unit: Unit) -> Verdict:
+def _plain(base: float, new: float, is_time: bool) -> Verdict:
     if base == new:
         return "same"
     if base == 0:
         return "new"
     if new == 0:
         return "gone"
-    if unit in ("ns", "samples"):
+    if is_time:
         return "slower" if new > base else "faster"
     return "more" if new > base else "less"
