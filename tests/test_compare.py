@@ -686,6 +686,32 @@ def test_functions_that_both_sides_have_by_chance_have_no_vote(machine: float) -
     assert level.ratio[1] < machine < level.ratio[2]
 
 
+@pytest.mark.parametrize(("slower", "is_proven"), [(0.2, True), (0.9, False), (1.1, False), (1.3, False), (5.0, True)])
+def test_an_open_level_divides_amounts_by_what_is_proven_of_it(slower: float, is_proven: bool) -> None:
+    """f0 is 99 % of the whole, and eight others have five samples in a run. All take as much longer: these leave it
+    open whether by that, or by nothing."""
+    rng = np.random.default_rng(33)
+    usual = np.array([4000.0, *[5] * 8])
+    base, new = ([run_with({f"f{nth}": n for nth, n in enumerate(rng.poisson(usual * factor).tolist()) if n})
+                  for _ in range(5)] for factor in (1.0, slower))  # fmt: skip
+    table = compare(base, new).tables_named("self")[0]
+    assert table.level is not None
+    assert table.is_level_open
+    divided_by = table.level.ratio[0]
+    if is_proven:
+        assert 1 < divided_by < slower or slower < divided_by < 1
+    else:
+        assert divided_by == 1
+    for row in table.rows:
+        change = np.mean(row.amounts[5:]) / np.mean(row.amounts[:5]) / divided_by - 1
+        assert row.change == pytest.approx(change, rel=0.05, abs=0.05)
+        assert row.low is not None
+        assert row.high is not None
+        assert row.change is not None
+        assert row.low < row.change < row.high
+        assert row.low < slower - 1 < row.high or row.name != "f0" or is_proven
+
+
 def test_what_the_kernel_does_by_the_clock_has_no_vote() -> None:
     """f0 takes twice as long, and so twice as many ticks of the clock interrupt it."""
     rng = np.random.default_rng(24)

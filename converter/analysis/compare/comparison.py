@@ -116,8 +116,7 @@ class Row:
 class Compared:
     """A table: its rows by effect, those that changed first. whole: of base and new on average, at the level of the
     base, where the rows add up to it; level: of the new side, where functions tell it; is_level_open: whether they are
-    too few or too small for that, so that what has half of the whole, or more, is as recorded; divided_by: the least
-    and the most by which rows of the new side were divided: each by what the other functions tell."""
+    too few or too small for that, so that rows are as recorded but for what is proven of it."""
 
     amounts: Amounts
     factors: Factors
@@ -125,7 +124,6 @@ class Compared:
     whole: tuple[float, float] | None = None
     level: Level | None = None
     is_level_open: bool = False
-    divided_by: tuple[float, float] = (1.0, 1.0)
 
     @property
     def name(self) -> str:
@@ -323,13 +321,8 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
             factors, level = _factors(same, same.values, sides, method), None
         compared, effects = Compared(table, factors), _effects(table, n_base, factors)
         if level is not None:
-            is_open = level.is_open(same.keys, same.values.sum(axis=1))
             of_run = factors.of_run * np.where(np.arange(len(sides.runs)) < n_base, 1.0, level.ratio[0])
-            of_rows = level.divisors(table.keys)
-            divided_by = float(of_rows.min()), float(of_rows.max())
-            compared = Compared(
-                table, Factors(of_run, "typical"), level=level, is_level_open=is_open, divided_by=divided_by
-            )
+            compared = Compared(table, Factors(of_run, "typical"), level=level, is_level_open=level.is_open)
             effects = at_level(effects, level, table.keys)
         if table.model == "samples" and not sides.are_even:
             effects = effects.untested()

@@ -11,8 +11,6 @@ from traceferry.common.units import format_duration, format_size
 from traceferry.model.sums import limited
 
 MINUS = "-"
-# Rows that are divided by numbers this close are divided by one.
-ALIKE = 0.01
 HEADS = ("change", "interval of 95 %", "difference", "base", "new", "verdict")
 
 
@@ -99,7 +97,7 @@ def level(table: Compared, comparison: Comparison) -> str:
         return f"at the level of the whole: shares are compared; {before.format(ratio)}"
     ratio, low, high = table.level.ratio
     if table.is_level_open:
-        return f"{_divided(table)}: {_why_open(table.level)} (--normalise none takes the machine to be the same)"
+        return f"{_divided(table.level)}: {_why_open(table.level)} (--normalise none takes the machine to be the same)"
     return f"at the level of the typical function; {before.format(ratio)} ({low:.4g} to {high:.4g})"
 
 
@@ -110,14 +108,10 @@ def _why_open(level: Level) -> str:
     return f"most functions of both sides have {of_most}, and the whole {of_whole}: others may do their work now"
 
 
-def _divided(table: Compared) -> str:
-    """Returns by what the new side's rows were divided, each by what is proven without it."""
-    least, most = table.divided_by
-    if least == most == 1:
-        return "as recorded"
-    if most - least <= ALIKE * least:
-        return f"divided by {least:.4g}, the least that the other functions prove"
-    return f"each divided by {least:.4g} to {most:.4g}, the least that the other functions prove"
+def _divided(level: Level) -> str:
+    """Returns by what the new side's rows were divided."""
+    by = level.ratio[0]
+    return "as recorded" if by == 1 else f"divided by {by:.4g}, which is all that functions prove"
 
 
 def tiers(comparison: Comparison) -> str:

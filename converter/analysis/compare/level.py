@@ -53,7 +53,10 @@ MOST_EXACT = 24
 # The parts at which a distribution is kept, closer together where they are small: these decide what is significant.
 TAIL = (1e-6, 1e-5, 1e-4, 1e-3, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.4)
 PARTS = np.array([*TAIL, 0.5, *(1 - part for part in reversed(TAIL))])
-# A level that may be off by more than this is the one nearest to "as recorded" that the other functions make likely.
+# A level that may be off by more than this is not what amounts are divided by, but what is proven of it: the end of its
+# interval of confidence that is nearer to "as recorded", nothing where the interval holds that. Where that is so for
+# most of what functions have, all are divided by what is proven whichever function is left out: else what a function
+# has with a callee, whose own vote is in its level, could be less than what the callee has.
 ROUGH = np.log(1.1)
 # The median of a squared normal value.
 MEDIAN_OF_SQUARE = 0.4549
@@ -64,13 +67,15 @@ class Level:
     """Logarithms of new / base. quantiles: float64 [votes + 1, PARTS], of the level by all votes but that of the row,
     in the last row by all; none_right: float64 [votes + 1], how probable it is that all these functions changed, so
     that nothing is known; places: the row of each function that votes; widest: the levels that are possible then;
-    refused: the level that has most votes, and the change of the whole that it does not explain."""
+    refused: the level that has most votes, and the change of the whole that it does not explain; is_open: whether the
+    level is rough for half of all that functions have, or more."""
 
     quantiles: Array
     none_right: Array
     places: dict[Key, int]
     widest: tuple[float, float] = (-NEAR, NEAR)
     refused: tuple[float, float] | None = None
+    is_open: bool = True
 
     @property
     def n_votes(self) -> int:
@@ -78,28 +83,17 @@ class Level:
 
     @property
     def ratio(self) -> tuple[float, float, float]:
-        """Returns how many times as much as the base the new side has: the likeliest, and the interval of
+        """Returns how many times as much as the base the new side has: what counts of it, and the interval of
         confidence."""
         levels = of_rows(self, [()])
         return tuple(float(np.exp(x[0])) for x in (levels.middle, levels.low, levels.high))  # type: ignore[return-value]
 
-    def divisors(self, keys: Sequence[Key]) -> Array:
-        """float64: by what the new side's amounts of each row are divided."""
-        found: Array = np.exp(of_rows(self, keys).middle)
-        return found
-
-    def is_open(self, keys: Sequence[Key], amounts: Array) -> bool:
-        """Whether the level is rough for half of the amounts, or more."""
-        levels = of_rows(self, keys)
-        rough = (levels.high - levels.low) / 2 > ROUGH
-        return bool(2 * amounts[rough].sum() >= amounts.sum())
-
 
 @dataclass(frozen=True)
 class RowLevels:
-    """The level of each row by the other functions. middle: what is taken for it; low, high: the interval of
-    confidence, infinite where nothing is known; steps: float64 [rows, PARTS + 1], equal in weight to the parts between
-    PARTS; none_right: as in Level."""
+    """The level of each row by the other functions. middle: what is taken for it, by which amounts are divided;
+    low, high: the interval of confidence, infinite where nothing is known; steps: float64 [rows, PARTS + 1], equal in
+    weight to the parts between PARTS; none_right: as in Level."""
 
     middle: Array
     low: Array
@@ -132,10 +126,17 @@ def level_of(effects: Effects, keys: Sequence[Key], can_vote: Array) -> Level:
     none_right = np.where(is_refused, 1.0, none_right)
     of_key = {keys[row]: nth for nth, row in enumerate(rows.tolist())}
     level = Level(_quantiles(density, places), none_right, of_key, widest)
+    level = replace(level, is_open=_is_open(level, keys, effects.base + effects.new))
     if not is_refused[-1]:
         return level
     best = float(places[np.argmax(of_all)])
     return replace(level, widest=_widest(whole), refused=(best, whole))
+
+
+def _is_open(level: Level, keys: Sequence[Key], amounts: Array) -> bool:
+    of = of_rows(level, keys)
+    rough = (of.high - of.low) / 2 > ROUGH
+    return bool(2 * amounts[rough].sum() >= amounts.sum())
 
 
 def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
@@ -152,8 +153,9 @@ def at_level(effects: Effects, level: Level, keys: Sequence[Key]) -> Effects:
     p_of_none = p_of_squares(effects.distance.squares(nearest), effects.freedom[:, None])[:, 0]
     p = np.where(np.isnan(effects.p), np.nan, of.none_right * p_of_none + (1 - of.none_right) * p)
     change, reach = effects.change - of.middle, reach_of(effects.freedom) * effects.error
-    up = np.minimum(of.high, level.widest[1]) - of.middle
-    down = of.middle - np.maximum(of.low, level.widest[0])
+    # What is proven without any one function may be outside of what the others tell: the interval reaches to it.
+    up = np.maximum(np.minimum(of.high, level.widest[1]) - of.middle, 0.0)
+    down = np.maximum(of.middle - np.maximum(of.low, level.widest[0]), 0.0)
     # A change from nothing is infinite.
     with np.errstate(invalid="ignore"):
         low, high = change - np.hypot(reach, up), change + np.hypot(reach, down)
@@ -177,10 +179,12 @@ def of_rows(level: Level, keys: Sequence[Key]) -> RowLevels:
     low, high = np.full(len(part), -np.inf), np.full(len(part), np.inf)
     for row in np.flatnonzero(known).tolist():
         low[row], high[row] = np.interp([part[row], 1 - part[row]], PARTS, quantiles[row])
-    # As recorded, as far as half of the distribution leaves that open, or nothing is known.
-    first, middle, last = (quantiles[:, np.searchsorted(PARTS, quarter)] for quarter in (0.25, 0.5, 0.75))
-    nearest = np.where(known, np.clip(0.0, first, last), 0.0)
-    middle = np.where((high - low) / 2 <= ROUGH, middle, nearest)
+    proven = np.clip(0.0, low, high)
+    median = quantiles[:, np.searchsorted(PARTS, 0.5)]
+    if level.is_open:
+        middle = np.full(len(proven), proven[np.argmin(np.abs(proven))])
+    else:
+        middle = np.where((high - low) / 2 <= ROUGH, median, proven)
     steps = np.concatenate([quantiles[:, :1], (quantiles[:, 1:] + quantiles[:, :-1]) / 2, quantiles[:, -1:]], axis=1)
     rows = np.array([level.places.get(key, len(quantiles) - 1) for key in keys], np.int64)
     return RowLevels(middle[rows], low[rows], high[rows], steps[rows], none_right[rows])
