@@ -1034,6 +1034,12 @@ def test_figures_as_text() -> None:
     assert figures.verdict(replace(row, within=None), (5, 5)) == "same"
 
 
+def test_samples_without_a_caller_are_counted() -> None:
+    trace = traceferry.load(JAVA)
+    (n,) = (issue.count for issue in trace.report if issue.kind == "callers_missing")
+    assert Run.of("java", trace, with_trees=False).callerless == n > 0
+
+
 def test_samples_are_shown_as_time(run_of: Callable[..., Run]) -> None:
     """A sample of the recording stands for 1.003 ms. Bytes and numbers are shown as they are."""
     run = Run.of("java", traceferry.load(JAVA), with_trees=False)

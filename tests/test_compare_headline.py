@@ -397,3 +397,37 @@ def test_the_verdict_of_measured_amounts_follows_the_whole(unit: str, name: str)
     base, new = USUAL | {"parse_tail": 1500}, USUAL | {"parse": 1500, "parse_tail": 3000}
     line = said(measured(rng, base, unit), measured(rng, new, unit))
     assert re.match(rf"changed: parse -1\.5 ?G?[Bs] .*; the whole: {name} \+0\.50%, .*: unknown", line)
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+@pytest.mark.parametrize(
+    ("load", "shares", "verdict"),
+    [
+        (500, (0.9, 0.0), "unknown"),
+        (500, (0.9, 0.87), "changed"),
+        (500, (0.0, 0.9), "changed"),
+        (500, (0.3, 0.0), "changed"),
+        (9000, (0.9, 0.0), "unknown"),
+    ],
+)
+def test_what_callees_hide_on_one_side_is_no_gain(
+    load: float, shares: tuple[float, float], verdict: str, is_swapped: bool
+) -> None:
+    """Stacks lack the caller of functions without a frame pointer, as of those that load calls: it has so many samples
+    in the base, and 10,000 of 10,500 on the new side. shares: of the samples without a caller, in base and new."""
+    rng = np.random.default_rng(8)
+    sides = [
+        [replace(run, callerless=int(share * run.n_samples)) for run in named(rng, USUAL, run=10_000, load=samples)]
+        for samples, share in zip((load, 10_000), shares, strict=True)
+    ]
+    comparison = compare(*(sides[::-1] if is_swapped else sides), Options())
+    row = next(row for row in comparison.tables_named("total")[0].rows if row.name == "load")
+    is_told = any(note.startswith("the caller is missing from ") for note in comparison.notes)
+    assert is_told == (abs(shares[0] - shares[1]) > 0.05)
+    assert ("unknown" if row.may_be_hidden else "changed") == verdict
+    assert row.is_changed == (verdict == "changed")
+    assert ("load" in headline(comparison)) == row.is_changed
+    if row.may_be_hidden:
+        assert "unknown: its callees hide their callers on one side  load" in as_text(comparison, 99, [])
+        for gate in ("total('load') > 5%", "total('load') < -5%"):
+            assert evaluate(parse(gate), comparison).status == "undecided"

@@ -219,6 +219,15 @@ class Sides:
         """Whether the samples of all runs count work: a slower machine does no more of it."""
         return all(run.sampling is not None and counts_work(run.sampling) for run in self.runs)
 
+    @property
+    def callerless(self) -> tuple[float, float]:
+        """Returns in what part of the samples of each side the innermost function hides its caller."""
+        base, new = (
+            sum(min(run.callerless / max(run.n_samples, 1), 1.0) for run in side) / len(side)
+            for side in (self.base, self.new)
+        )
+        return base, new
+
     def function_of(self, nth: int, function: Function) -> Function:
         """Returns what a function of the run of that number is called here."""
         return self._called[nth].get(function, function)

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 # What is said of a row, and how Row calls it where that differs.
 ROW_NAMES = (
     "verdict", "base", "new", "change", "low", "high", "p", "q", "exact", "within", "runs_needed", "level_open",
-    "may_be_unnamed", "amounts",
+    "may_be_unnamed", "may_be_hidden", "amounts",
 )  # fmt: skip
 ROW = {"exact": "is_exact", "runs_needed": "runs", "level_open": "is_level_open"}
 

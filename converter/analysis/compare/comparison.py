@@ -14,10 +14,10 @@ from traceferry.analysis.compare.events import WHOLES, Events
 from traceferry.analysis.compare.factors import Factors, Method, factors_of, lengths_of
 from traceferry.analysis.compare.level import Level, at_level, level_of
 from traceferry.analysis.compare.matching import Renames
+from traceferry.analysis.compare.missing import may_be_hidden, may_be_unnamed
 from traceferry.analysis.compare.process_names import without_processes
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.compare.statistics import reach_of, sides_of
-from traceferry.analysis.compare.unnamed import may_be_unnamed
 from traceferry.common.errors import UsageError
 from traceferry.common.shown_text import shown
 from traceferry.model import Array
@@ -63,7 +63,8 @@ class Row:
     within: of "same", how far it may differ; runs: of "unknown", how many runs on each side would do; is_level_open: of
     "unknown", that the other functions are too few or too small to tell a slower machine from a slower function; reach:
     of ratios, the interval of 95 % of the new side's own, None where nothing is known; may_be_unnamed: of "unknown",
-    that one side has it alone, and the other as much that has no names."""
+    that one side has it alone, and the other as much that has no names; may_be_hidden: of "unknown", that one side has
+    less with callees, and its callees hide as many callers."""
 
     key: Key
     base: float
@@ -81,6 +82,7 @@ class Row:
     is_level_open: bool = False
     reach: tuple[float, float] | None = None
     may_be_unnamed: bool = False
+    may_be_hidden: bool = False
 
     @property
     def name(self) -> str:
@@ -116,7 +118,8 @@ class Row:
 class Compared:
     """A table: its rows by effect, those that changed first. whole: of base and new on average, at the level of the
     base, where the rows add up to it; level: of the new side, where functions tell it; is_level_open: whether they are
-    too few or too small for that, so that rows are as recorded but for what is proven of it."""
+    too few or too small for that, so that rows are as recorded but for what is proven of it; hidden: the functions that
+    may have what their callees hide on one side."""
 
     amounts: Amounts
     factors: Factors
@@ -124,6 +127,7 @@ class Compared:
     whole: tuple[float, float] | None = None
     level: Level | None = None
     is_level_open: bool = False
+    hidden: frozenset[Key] = frozenset()
 
     @property
     def name(self) -> str:
@@ -326,6 +330,11 @@ def _measured(tables: Sequence[Amounts], sides: Sides, options: Options) -> list
             effects = at_level(effects, level, table.keys)
         if table.model == "samples" and not sides.are_even:
             effects = effects.untested()
+        if table.part_of and table.is_sampled:
+            whole = next(of for each, of in found if each.amounts is same)
+            hidden = may_be_hidden(effects.base, effects.new, (whole.base.sum(), whole.new.sum()), sides.callerless)
+            of_rows = frozenset(key for key, of in zip(table.keys, hidden.tolist(), strict=True) if of)
+            compared = replace(compared, hidden=of_rows)
         found.append((compared, effects))
     return found
 
@@ -507,12 +516,18 @@ def _compared(
     q = families.rates(tests.p, tests.alone)
     for_hiding = np.flatnonzero((q <= options.alpha) & (tests.hidden > 0))
     q[for_hiding] = np.maximum(q[for_hiding], chance.rates(tests.hidden[for_hiding]))
-    hidden = may_be_unnamed(table.keys, effect.base, effect.new)
-    q, needed = np.where(hidden, np.nan, q), np.where(hidden, np.nan, needed)
+    unnamed = may_be_unnamed(table.keys, effect.base, effect.new)
+    hidden = np.array([key in compared.hidden for key in table.keys], bool)
+    q, needed = (np.where(unnamed | hidden, np.nan, column) for column in (q, needed))
+    low, high = (np.where(hidden, np.nan, column) for column in (effect.low, effect.high))
+    effect = replace(effect, low=low, high=high, is_level_open=effect.is_level_open & ~hidden)
     rows = [
         _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
     ]
-    rows = [replace(row, may_be_unnamed=True) if of else row for row, of in zip(rows, hidden.tolist(), strict=True)]
+    rows = [
+        replace(row, may_be_unnamed=of_names, may_be_hidden=of_callers)
+        for row, of_names, of_callers in zip(rows, unnamed.tolist(), hidden.tolist(), strict=True)
+    ]
     rows.sort(key=lambda row: (not row.is_changed, not row.differs, -abs(row.difference), str(row.key)))
     whole = (float(effect.base.sum()), float(effect.new.sum())) if table.is_shared else None
     return replace(compared, rows=tuple(rows), whole=whole)

@@ -12,8 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from traceferry.analysis.compare.amounts import Amounts, Key, Model, Sides, Unit
-from traceferry.analysis.compare.runs import LOST, LOST_SAMPLES, OF_WORK, Recorded, Run, is_time
+from traceferry.analysis.compare.missing import MISSING
+from traceferry.analysis.compare.runs import CALLERS_MISSING, LOST, LOST_SAMPLES, OF_WORK, Recorded, Run, is_time
 from traceferry.analysis.totals.ratios import Ratio, ratios_of
+from traceferry.common.issue_kinds import KINDS
 from traceferry.common.units import format_duration
 from traceferry.model import Array, Event
 
@@ -25,8 +27,6 @@ MOST_NAMES = 8
 MODIFIERS, EXACTNESS = frozenset("ukhGHpPSDWeI"), frozenset("HpPSDWe")
 # Times between samples that are measured differ by less.
 MEASURED = 0.1
-# Names that are missing for so much more of one side are told of.
-MISSING = 0.05
 # The row of a table of ratios that is of all functions together.
 ALL = ("(all functions)", "", 0, "")
 # The name of the tables of what runs have of each event.
@@ -65,7 +65,7 @@ class Events:
         notes += [note for note in of_periods if note not in notes]
         if not sides.are_even:
             notes.append("of how many events a sample is varies where the recorder chose it: functions are not tested")
-        notes += [*_notes_of_losses(sides), *_notes_of_names(sides)]
+        notes += [*_notes_of_losses(sides), *_notes_of_names(sides), *_notes_of_callers(sides)]
         notes += [f"--rename {text}: the base has no function or class of that name" for text in sides.unused_renames]
         if len(further) > n_tables:
             notes.append(
@@ -349,6 +349,15 @@ def _notes_of_names(sides: Sides) -> Iterator[str]:
         yield (
             f"names are missing for {base} of the base and {new} of the new side: what has none matches no function "
             f"with a name; {option} FILE gives the program or its symbols"
+        )
+
+
+def _notes_of_callers(sides: Sides) -> Iterator[str]:
+    if abs(sides.callerless[0] - sides.callerless[1]) >= MISSING:
+        base, new = (f"{100 * share:.0f} %" for share in sides.callerless)
+        yield (
+            f"the caller is missing from {base} of the base's stacks and {new} of the new side's: their innermost "
+            f"function has no frame pointer, and its caller less with callees; {KINDS[CALLERS_MISSING].advice}"
         )
 
 

@@ -51,6 +51,8 @@ def verdict(row: Row, n_runs: tuple[int, int]) -> str:
         return "unknown: machine or function cannot be told apart"
     if row.may_be_unnamed:
         return "unknown: the other side may have it without a name"
+    if row.may_be_hidden:
+        return "unknown: its callees hide their callers on one side"
     word = "differs" if row.differs else "unknown"
     if row.runs is None:
         return f"{word}: record several runs" if min(n_runs) < 2 else word

@@ -27,6 +27,7 @@ from traceferry.model import Event, Trace, sums
 # Kinds of loss that take samples away.
 LOST_SAMPLES = "lost_samples"
 LOST = (LOST_SAMPLES, "throttled", "truncated", "unfinalized")
+CALLERS_MISSING = "callers_missing"
 # Kinds that say that a profile has no times of its own.
 MADE = ("times_made", "calls_summed", "merged_times")
 # The category of the kernel's frames.
@@ -73,7 +74,8 @@ class Run:
     often samples were lost; in_kernel: the functions of the kernel; events: those that were recorded, where there are
     several; formats: of its inputs, none where they are not known; idle: the share of the samples in which nothing was
     done, and which are left out; sample_weight: what samples weigh together, 0 where they are no counts of work;
-    is_timed: whether the duration is the recording's, and not made for a profile without times."""
+    is_timed: whether the duration is the recording's, and not made for a profile without times; callerless: in how many
+    samples the innermost function hides its caller, as it has no frame pointer."""
 
     path: str
     totals: Totals
@@ -88,6 +90,7 @@ class Run:
     idle: float = 0.0
     sample_weight: int = 0
     is_timed: bool = True
+    callerless: int = 0
 
     @classmethod
     def of(cls, path: str, trace: Trace, with_trees: bool, progress: Callable[[int], None] = lambda _: None) -> Run:
@@ -117,6 +120,7 @@ class Run:
             busy.n_idle / busy.n_all if busy.n_all else 0.0,
             weight if sampling is not None and counts_work(sampling) else 0,
             is_timed,
+            sum(issue.count for issue in trace.report if issue.kind == CALLERS_MISSING),
         )
 
     @property
