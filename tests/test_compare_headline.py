@@ -115,6 +115,14 @@ def test_a_function_of_one_percent_that_quadrupled() -> None:
     assert said(runs(150), runs(150)).startswith("no significant change")
 
 
+def test_a_gate_on_the_whole_says_what_that_is() -> None:
+    rng = np.random.default_rng(7)
+    comparison = compare(drawn(rng, 2000, 3000, n=4), drawn(rng, 3000, 4000, n=4), Options())
+    for gate in ("time > 5%", "time('time of samples') > 5%"):
+        (line,) = evaluate(parse(gate), comparison).lines
+        assert re.match(r"time of samples: [45]\S*s → [67]\S*s, \+", line), line
+
+
 def test_a_build_in_which_everything_takes_five_times_as_long() -> None:
     """As without optimization: what functions are divided by stands before what they differ by."""
     rng = np.random.default_rng(7)

@@ -419,9 +419,11 @@ def _known(row: Row, comparison: Comparison) -> str:
 
 def _reason(gate: Gate, table: Compared, row: Row, comparison: Comparison) -> str:
     base, new = figures.base_and_new(row, table, comparison)
+    # A row of the whole says what it is of.
+    what = row.shown if table is comparison.whole else f"{gate.words} of {row.shown}"
     if _is_absolute(gate, table) and row.reach is not None:
         low, high = (figures.amount(end, "ratio") for end in row.reach)
-        return f"{gate.words} of {row.shown}: {base} → {new} ({low} to {high})"
+        return f"{what}: {base} → {new} ({low} to {high})"
     change = figures.change(row) or "new"
     between = figures.interval(row)
-    return f"{gate.words} of {row.shown}: {base} → {new}, {change}" + (f" ({between})" if between else "")
+    return f"{what}: {base} → {new}, {change}" + (f" ({between})" if between else "")
