@@ -317,6 +317,33 @@ def test_perf_takes_build_ids_of_what_is_at_the_path_for_perf(
     assert others(trace_with(data, library, inode=9, **mapping)) == ([library] if is_another else [])
 
 
+# The file that was mapped first at a path, and then: inode and generation; its device; whether the loss is told.
+BUILT_AGAIN = {
+    "another one": ((7, 5), (8, 5), {}, True),
+    "another one that got the number of the first": ((7, 5), (7, 6), {}, True),
+    "the same": ((7, 5), (7, 5), {}, False),
+    "the same, mapped before the recording began": ((7, 0), (7, 6), {}, False),
+    "one of a container": ((7, 5), (8, 5), {"device": (0, 50)}, False),
+    "another one, each with its build id": ((7, 5), (8, 5), {"build_id": bytes(20)}, False),
+}
+
+
+@pytest.mark.parametrize(("first", "then", "mapping", "is_told"), BUILT_AGAIN.values(), ids=BUILT_AGAIN)
+def test_a_program_that_is_built_again_while_it_is_recorded(
+    first: tuple[int, int], then: tuple[int, int], mapping: dict[str, Any], is_told: bool
+) -> None:
+    """The recording itself tells: of another machine, too."""
+    data = recorded()
+    for nth, (inode, generation) in enumerate((first, then)):
+        data.comm(PID + nth, PID + nth, "a.out", ts=START + nth)
+        data.mmap2(
+            PID + nth, PID + nth, LIB, 0x1000, 0, "/w/a.out", ts=START + nth, inode=inode, generation=generation,
+            **mapping,
+        )  # fmt: skip
+        data.sample(PID + nth, PID + nth, START + nth + 5, LIB)
+    assert others(read(data)) == (["/w/a.out"] if is_told else [])
+
+
 # Hours from the start of a recording of two hours, whose file was written an hour later, to the last change of the
 # content and of the inode of another file than was mapped; whether its build id is recorded; whether the loss is told
 SINCE_THE_START = {

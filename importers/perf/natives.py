@@ -118,10 +118,29 @@ class Natives(Libraries):
         is_jitted = JITTED_OBJECT.fullmatch(os.path.basename(path)) is not None
         inode = _inode_of(mapped.file) if mapped.file else None
         is_another = mapped.pid != -1 and not mapped.build_id and self._is_another(path, build_id, inode)
+        if self._is_replaced(mapped) and not is_another:
+            self._trace.report.note("file_is_another", where=path, detail=path)
         # perf took the build id of the file that is at the path for perf itself.
         of_program = "" if is_another else build_id
         of_file = mapped.pgoff, mapped.length, is_jitted, is_another, inode
         return self.library(Recorded(path, of_program, category, *of_file))
+
+    @cached_property
+    def _latest_files(self) -> dict[str, bytes]:
+        """Returns the file that was mapped last at each path."""
+        return {one.path: one.file for one in self._maps if one.pid != -1 and one.is_exec and one.file}
+
+    def _is_replaced(self, mapped: Mmap) -> bool:
+        """Whether another file was mapped later at the same path: the build id, which perf reads at the end, and what
+        is there here, are of that one. perf writes no generation, 0, of what was mapped before the recording began. Of
+        file systems without a block device, as those of containers, numbers do not tell files apart."""
+        latest = self._latest_files.get(mapped.path, b"")
+        if mapped.build_id or not mapped.file or not latest:
+            return False
+        *device, number, generation = struct.unpack("=IIQQ", mapped.file)
+        *of_latest, latest_number, latest_generation = struct.unpack("=IIQQ", latest)
+        is_again = bool(generation and latest_generation) and generation != latest_generation
+        return bool(device[0]) and device == of_latest and (number != latest_number or is_again)
 
     def _is_another(self, path: str, build_id: str, inode: Inode | None) -> bool:
         """Whether the program had another file at a path than is there here. inode: of the mapping."""
@@ -261,5 +280,5 @@ class Natives(Libraries):
 
 def _inode_of(file: bytes) -> Inode:
     """file: of a mapping."""
-    major, minor, number = struct.unpack("=IIQ", file)
+    major, minor, number, _ = struct.unpack("=IIQQ", file)
     return Inode((major, minor), number)

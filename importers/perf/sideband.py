@@ -243,7 +243,7 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
                 if misc & MISC_MMAP_BUILD_ID:
                     build_id = inode[4 : 4 + min(inode[0], BUILD_ID_SIZE)].hex()
                 else:
-                    file = inode[:16]
+                    file = inode
             order = len(recording.maps)
             mapped = Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order, file, is_shared)
             recording.maps.append(mapped)
