@@ -514,7 +514,7 @@ def test_every_record_of_the_kernel(order: str) -> None:
         Mmap(100, -1, 0xFFFFFFFF81000000, 1 << 63, 5, "[kernel.kallsyms]_text", True, "", 0),
         Mmap(101, 7, 0x1000, 0x100, 0, "//anon", False, "", 1),
         Mmap(109, 7, 0x2000, 0x200, 3, "/bin/x", True, bytes(range(20)).hex(), 2),
-        Mmap(110, 7, 0x3000, 0x300, 4, "/data", False, "", 3, p("IIQQ", 1, 2, 3, 4)),
+        Mmap(110, 7, 0x3000, 0x300, 4, "/data", False, "", 3, p("IIQ", 1, 2, 3), generation=p("Q", 4)),
     ]
     assert found.tasks == [Comm(103, 7, 8, "näme", True), Exit(104, 7, 8), Fork(107, 9, 7, 9, 8)]
     assert found.n_throttled == 1

@@ -126,21 +126,20 @@ class Natives(Libraries):
         return self.library(Recorded(path, of_program, category, *of_file))
 
     @cached_property
-    def _latest_files(self) -> dict[str, bytes]:
-        """Returns the file that was mapped last at each path."""
-        return {one.path: one.file for one in self._maps if one.pid != -1 and one.is_exec and one.file}
+    def _latest(self) -> dict[str, Mmap]:
+        """Returns the last mapping of each path of which the file is recorded."""
+        return {one.path: one for one in self._maps if one.pid != -1 and one.is_exec and one.file}
 
     def _is_replaced(self, mapped: Mmap) -> bool:
         """Whether another file was mapped later at the same path: the build id, which perf reads at the end, and what
         is there here, are of that one. perf writes no generation, 0, of what was mapped before the recording began. Of
         file systems without a block device, as those of containers, numbers do not tell files apart."""
-        latest = self._latest_files.get(mapped.path, b"")
-        if mapped.build_id or not mapped.file or not latest:
+        latest = self._latest.get(mapped.path)
+        if mapped.build_id or not mapped.file or latest is None:
             return False
-        *device, number, generation = struct.unpack("=IIQQ", mapped.file)
-        *of_latest, latest_number, latest_generation = struct.unpack("=IIQQ", latest)
-        is_again = bool(generation and latest_generation) and generation != latest_generation
-        return bool(device[0]) and device == of_latest and (number != latest_number or is_again)
+        file, other = _inode_of(mapped.file), _inode_of(latest.file)
+        is_again = any(mapped.generation) and any(latest.generation) and mapped.generation != latest.generation
+        return bool(file.device[0]) and file.device == other.device and (file.number != other.number or is_again)
 
     def _is_another(self, path: str, build_id: str, inode: Inode | None) -> bool:
         """Whether the program had another file at a path than is there here. inode: of the mapping."""
@@ -280,5 +279,5 @@ class Natives(Libraries):
 
 def _inode_of(file: bytes) -> Inode:
     """file: of a mapping."""
-    major, minor, number, _ = struct.unpack("=IIQQ", file)
+    major, minor, number = struct.unpack("=IIQ", file)
     return Inode((major, minor), number)

@@ -248,9 +248,9 @@ Task = Comm | Fork | Exit
 
 class Mmap(NamedTuple):
     """A mapping, of MMAP or MMAP2. pid -1: of the kernel. is_exec: prot has PROT_EXEC, or MMAP says no data; build_id:
-    hex, "" where it is not recorded here; order: among all maps by time; file: u32 major, minor, u64 inode and its
-    generation of the file, in the recording's byte order, b"" where they are not recorded; is_shared: what one process
-    writes there, its forks see, too."""
+    hex, "" where it is not recorded here; order: among all maps by time; file: u32 major, minor, u64 inode of the file,
+    in the recording's byte order, b"" where they are not recorded; is_shared: what one process writes there, its forks
+    see, too; generation: u64 of that inode, b"" where it is not recorded. perf writes 0 of what was mapped before."""
 
     ts: int
     pid: int
@@ -263,6 +263,7 @@ class Mmap(NamedTuple):
     order: int
     file: bytes = b""
     is_shared: bool = False
+    generation: bytes = b""
 
 
 class Ksymbol(NamedTuple):

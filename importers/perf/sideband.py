@@ -233,7 +233,7 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
     """Adds a record. numbers: those that its body begins with; text: what follows them; ts: of its sample_id."""
     match kind:
         case RecordType.MMAP | RecordType.MMAP2:
-            is_exec, is_shared, build_id, file = not misc & MISC_MMAP_DATA, False, "", b""
+            is_exec, is_shared, build_id, file, generation = not misc & MISC_MMAP_DATA, False, "", b"", b""
             pid, _, start, length, pgoff, *more = numbers
             if kind == RecordType.MMAP2:
                 inode, prot, flags = more
@@ -243,9 +243,9 @@ def _add(recording: Recording, kind: int, numbers: tuple[Any, ...], text: str, m
                 if misc & MISC_MMAP_BUILD_ID:
                     build_id = inode[4 : 4 + min(inode[0], BUILD_ID_SIZE)].hex()
                 else:
-                    file = inode
+                    file, generation = inode[:16], inode[16:]
             order = len(recording.maps)
-            mapped = Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order, file, is_shared)
+            mapped = Mmap(ts, pid, start, length, pgoff, text, is_exec, build_id, order, file, is_shared, generation)
             recording.maps.append(mapped)
         case RecordType.COMM:
             pid, tid = numbers
