@@ -11,6 +11,7 @@ from traceferry.model.clocks import ClockKind as ClockKind
 from traceferry.model.events import BYTES as BYTES
 from traceferry.model.events import ENDINGS as ENDINGS
 from traceferry.model.events import NS as NS
+from traceferry.model.events import WALL_CLOCK as WALL_CLOCK
 from traceferry.model.events import Event as Event
 from traceferry.model.events import EventKind as EventKind
 from traceferry.model.schema import ALLOCATIONS as ALLOCATIONS

@@ -15,6 +15,8 @@ BYTES, NS = "bytes", "ns"
 ENDINGS = {BYTES: " (bytes)", NS: " (ns)"}
 # What samples are called that are counted in parts, as weights with decimals are.
 PART_OF_A_SAMPLE = re.compile(r"1/(10+) of a sample")
+# What samples at intervals of wall time count.
+WALL_CLOCK = "wall-clock"
 EventKind = Literal[
     "clock",
     "hardware",

@@ -50,9 +50,10 @@ class Durations(NamedTuple):
     unknown: int
 
 
-def until_next(scheduling: Table, end_ts: int) -> Array:
-    """int64: how long the state of each row lasts, in ns: that of the last one until the thread's end."""
-    ts = scheduling["ts"]
+def until_next(states: Table, end_ts: int) -> Array:
+    """int64: how long the state of each row lasts, in ns: that of the last one until the thread's end. states: of one
+    track, or SCHEDULING."""
+    ts = states["ts"]
     return np.append(ts[1:], max(end_ts, int(ts[-1]))) - ts if len(ts) else ts
 
 

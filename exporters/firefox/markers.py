@@ -44,7 +44,7 @@ from traceferry.model import (
     distinct,
 )
 from traceferry.native.distinct import distinct_with_places
-from traceferry.timeline.off_cpu import why
+from traceferry.timeline.off_cpu import until_next, why
 
 INSTANT, INTERVAL = 0, 1  # a marker's phase
 # "hex": a 64-bit number does not survive JavaScript.
@@ -415,13 +415,8 @@ def _state_markers(trace: Trace, thread: Thread, states: Table, schemas: Schemas
     is_state = states["value"] >= 0
     values = text_member("value", map(trace.strings.__getitem__, states["value"][is_state].tolist()))
     data = ObjectColumns(len(values.nth), {"type": schema["name"]}, [values])
-    ts, dur = states["ts"][is_state], _until_next(thread, states["ts"])[is_state]
+    ts, dur = states["ts"][is_state], until_next(states, thread.end_ts)[is_state]
     return MarkerColumns(ts, dur, track, SCHEDULING_MARKERS if track == "CPU" else OTHER, data)
-
-
-def _until_next(thread: Thread, ts: Array) -> Array:
-    """Returns how long each row's state lasts: until the next row, that of the last one until the thread's end."""
-    return np.append(ts[1:], max(thread.end_ts, int(ts[-1]))) - ts
 
 
 def _off_cpu_markers(

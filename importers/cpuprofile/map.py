@@ -18,12 +18,11 @@ from traceferry.files.json_text import JsonText, Range
 from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
 from traceferry.importers.cpuprofile.nodes import HIT_COUNT, MOST, SELF_SIZE, Nodes, whole
-from traceferry.model import Array, Clock, Event, Input, ThreadData, TraceBuilder, sums
+from traceferry.model import WALL_CLOCK, Array, Clock, Event, Input, ThreadData, TraceBuilder, sums
 from traceferry.timeline.stack_profiles import UNTIMED_NS, StackProfile, as_samples, samples_of, spread
 from traceferry.timeline.stacks import StackTable
 
 NS_OF_US, US = 1000, 10**6
-WALL_CLOCK = "wall-clock"
 NOTHING_LIVE = (
     "a sampled heap has objects that were live at its end, and none was sampled: "
     "node --heap-prof-interval 16384 samples smaller ones, too"

@@ -18,6 +18,7 @@ from traceferry.importers.firefox.columns import BadRows, text_of
 from traceferry.importers.firefox.counters import TOTALS, read_counters, without_lead
 from traceferry.importers.firefox.decode import Profile
 from traceferry.importers.firefox.document import Part
+from traceferry.importers.firefox.known_rows import FuncNames, RowMemo
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
 from traceferry.importers.firefox.marker_types import MarkerTypes
 from traceferry.importers.firefox.names import Names
@@ -26,8 +27,6 @@ from traceferry.importers.firefox.tables import (
     FUNC_COLUMNS,
     Addresses,
     Facts,
-    FuncNames,
-    RowMemo,
     Stacks,
     add_tables,
     texts_of,

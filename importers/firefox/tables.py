@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,22 +10,18 @@ import numpy as np
 from traceferry.importers.firefox._stacks import intern_leaves, intern_stacks, resolve
 from traceferry.importers.firefox.categories import IMPLEMENTATIONS, Categories
 from traceferry.importers.firefox.columns import BadRows, Columns, with_none
+from traceferry.importers.firefox.known_rows import UNKNOWN, FuncNames, RowMemo
 from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
 from traceferry.importers.firefox.names import Names
 from traceferry.model import Array, TraceBuilder
-from traceferry.model.tables import GrowingTable
-from traceferry.native.arrays import grown
 from traceferry.native.distinct import distinct_with_places
-from traceferry.native.rows import RowTable
 from traceferry.timeline.stacks import StackTable
 
 # Until then frames of callers have the addresses to which calls return.
 NUDGED_VERSION = 38
 SWAPPED_VERSION = 18
-ADDRESS = re.compile(r"0x[0-9a-f]{1,16}")
 # "work (https://a.example/a.js:12)", as functions of scripts are called before version 4.
 OLD_SCRIPT = re.compile(r"(.*) \((.+):([0-9]{1,9})(?::([0-9]{1,9}))?\)", re.DOTALL)
-UNKNOWN = "(unknown)"
 MAX_LINE = (1 << 31) - 1
 FIRST_FRAMES = 1 << 10
 FRAME_COLUMNS = (
@@ -56,78 +51,6 @@ class Addresses:
         """Returns the library of each frame that stays an address, else something negative."""
         is_known = (frames >= 0) & (frames < len(self.lib))
         return np.where(is_known, self.lib[np.where(is_known, frames, 0)], self.NOT_ASKED)
-
-
-class _Known:
-    """Rows of `width` whole numbers that were met, and what the trace has for each: threads share most of theirs."""
-
-    def __init__(self, width: int) -> None:
-        self._met = RowTable(width)
-        self._found = np.empty(0, np.int32)  # for each that was met
-
-    def of(self, values: Array, add: Callable[[Array], list[int]]) -> Array:
-        """Returns what the trace has for each of these rows (int64), int32. add: makes it for rows that are new."""
-        n_known = len(self._met)
-        numbers = self._met.intern(values)
-        if len(self._met) > n_known:
-            self._found = grown(self._found, len(self._met))
-            self._found[n_known : len(self._met)] = add(self._met.rows[n_known:])
-        return self._found[numbers]
-
-
-class RowMemo:
-    """The rows of a table of the trace, by the values of some of its columns."""
-
-    def __init__(self, table: GrowingTable, *columns: str) -> None:
-        self._table, self._columns = table, columns
-        self._known = _Known(len(columns))
-
-    def rows(self, n: int, columns: dict[str, Array | int]) -> Array:
-        """Returns the rows with these values, int32. columns: n values, or one for all."""
-        values = np.empty((n, len(columns)), np.int64)
-        for nth, name in enumerate(self._columns):
-            values[:, nth] = columns[name]
-        return self._known.of(values, self._added)
-
-    def _added(self, rows: Array) -> list[int]:
-        return self._table.intern_all(len(rows), **dict(zip(self._columns, rows.T.tolist(), strict=True)))
-
-
-class FuncNames:
-    """The names of functions, as strings of the trace. Those that are only addresses are called after their library,
-    as libc.so.6+0x1234."""
-
-    PLAIN = -1  # in the place of library and address, where the name is more than an address
-
-    def __init__(self, trace: TraceBuilder) -> None:
-        self._trace = trace
-        self._numbers: dict[str, int] = {}  # of each name; those that are addresses have an odd one
-        self._texts: list[str] = []
-        self._known = _Known(3)  # by number, library and address
-
-    def rows(self, names: list[str], lib: Array, begin: Array) -> tuple[Array, Array]:
-        """Returns (the trace's string, int32; whether it is only an address) of each function. lib: rows of the
-        trace's, -1 is none; begin: their addresses."""
-        known, add = self._numbers.get, self._add_text
-        number = np.array([add(name) if (one := known(name)) is None else one for name in names], np.int64)
-        is_address = ((number & 1) > 0) & (lib >= 0)
-        places = np.where(is_address, lib, self.PLAIN), np.where(is_address, begin, self.PLAIN)
-        return self._known.of(np.stack((number, *places), axis=1), self._added), is_address
-
-    def _add_text(self, name: str) -> int:
-        number = 2 * len(self._texts) + (name.startswith("0x") and ADDRESS.fullmatch(name) is not None)
-        self._texts.append(name)
-        self._numbers[name] = number
-        return number
-
-    def _added(self, rows: Array) -> list[int]:
-        return [self._string(*row) for row in rows.tolist()]
-
-    def _string(self, number: int, lib: int, begin: int) -> int:
-        strings = self._trace.strings
-        if lib == self.PLAIN:
-            return strings.intern(self._texts[number >> 1] or UNKNOWN)
-        return strings.intern(f"{strings[int(self._trace.libs['name'][lib])]}+{begin:#x}")
 
 
 class Facts(NamedTuple):

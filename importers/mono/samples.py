@@ -13,7 +13,7 @@ from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
 from traceferry.importers.mono.threads import ThreadLifetime, ThreadLifetimes
 from traceferry.importers.mono.waits import FINALIZER, waiting
-from traceferry.model import SAMPLES, Array, Table, TraceBuilder, containing_interval
+from traceferry.model import SAMPLES, WALL_CLOCK, Array, Table, TraceBuilder, containing_interval
 from traceferry.model import Event as SampledEvent
 from traceferry.timeline.method_table import MethodTable
 from traceferry.timeline.stacks import intern_stacks
@@ -25,8 +25,8 @@ NS = 1_000_000_000
 # Symbols are recorded in steps of so many bytes, over the page around a sample.
 SYMBOL_STEP = 16
 NATIVE = (Event.USYM, Event.UBIN)
-# What `sample` and `sample-real` count: ticks of the CPU time of all threads together, and of wall time.
-PROCESS_CLOCK, WALL_CLOCK = "process-clock", "wall-clock"
+# What `sample` counts: ticks of the CPU time of all threads together. `sample-real` counts those of wall time.
+PROCESS_CLOCK = "process-clock"
 
 
 def describe_sampling(trace: TraceBuilder, log: Log) -> None:

@@ -12,10 +12,9 @@ cpdef enum Remembered:
     MOST_KEYS = 1 << 20
 
 
-# A callchain: where it is in the words of all, its hash, and where its keys begin among those of all; space: of its
+# A callchain: where it is in the words of all, and where its keys begin among those of all; space: of its
 # process; last_ts: when a later sample had it last, -1 where none did.
 cdef struct Chain:
-    uint64_t hash
     Py_ssize_t start
     Py_ssize_t first_key
     int64_t last_ts
@@ -41,11 +40,13 @@ cdef inline uint64_t hash_of(const uint64_t* words, Py_ssize_t n, int32_t space)
 
 
 cdef class ChainTable:
-    """Callchains, each once, with the keys that they consist of, the root's first. words: of all callchains."""
+    """Callchains, each once, with their hashes and the keys that they consist of, the root's first. words: of all
+    callchains."""
 
     cdef const uint64_t[::1] words
-    cdef object chain_array, key_array
+    cdef object chain_array, hash_array, key_array
     cdef Chain* chains
+    cdef uint64_t[::1] hashes
     cdef int32_t[::1] keys
     cdef int32_t[::1] slots
     cdef Py_ssize_t n
@@ -60,13 +61,23 @@ cdef class ChainTable:
         cdef Chain* known
         while row >= 0:
             known = &self.chains[row]
-            if known.hash == hashed and known.length == length and known.space == space and not memcmp(
+            if self.hashes[row] == hashed and known.length == length and known.space == space and not memcmp(
                 &self.words[known.start], &self.words[start], length * sizeof(uint64_t)
             ):
                 break
             h = (h + 1) & mask
             row = self.slots[h]
         return h
+
+    cdef inline int32_t add(self, Py_ssize_t slot, uint64_t hashed, Chain chain) noexcept nogil:
+        """Adds a callchain, for which there is room, and the number of its keys; returns its row. slot: where it belongs."""
+        cdef int32_t row = self.n
+        self.slots[slot] = row
+        self.hashes[row] = hashed
+        self.chains[row] = chain
+        self.n += 1
+        self.n_keys += chain.n_keys
+        return row
 
     cdef inline bint has_room(self, Py_ssize_t n_keys) noexcept nogil:
         """Whether a callchain of so many keys can be added at once."""

@@ -274,14 +274,11 @@ def collect(
                 latest[0] = Latest(times[i], end, same, base + n_new, threads[i], space[i])
                 rows[i] = -1
                 if is_remembered:
-                    rows[i] = chains.slots[slot] = chains.n
-                    chains.chains[chains.n] = Chain(
-                        hashed, start[i], chains.n_keys, -1, length[i], space[i], base + n_new
-                    )
-                    chains.n += 1
                     for d in range(base + n_new):
                         chains.keys[chains.n_keys + d] = words[d].key
-                    chains.n_keys += base + n_new
+                    rows[i] = chains.add(
+                        slot, hashed, Chain(start[i], chains.n_keys, -1, length[i], space[i], base + n_new)
+                    )
                 n_shared[n_met] = base
                 n_own[n_met] = n_new
                 n_met += 1

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
+from traceferry.analysis.compare.comparison import Compared, Comparison, Row
+from traceferry.analysis.compare.disturbed import RunFacts
 from traceferry.analysis.compare.gate import Outcome
 from traceferry.analysis.compare.headline import headline, verdict_of
 

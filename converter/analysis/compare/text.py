@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from traceferry.analysis.compare import figures
-from traceferry.analysis.compare.comparison import Compared, Comparison, Row, RunFacts
+from traceferry.analysis.compare.comparison import Compared, Comparison, Row
+from traceferry.analysis.compare.disturbed import RunFacts
 from traceferry.analysis.compare.events import WHOLES
 from traceferry.analysis.compare.gate import Outcome
 from traceferry.analysis.compare.headline import headline

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 # time of a small conversion.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Huge pages, which NumPy asks for where an array has 4 MB: where the host of a virtual machine has taken free memory
-# back, they take five times as long as small ones (measured: 1.7 ms for each MB that a process touches first).
+# back, they take several times as long as small ones (`NUMPY_MADVISE_HUGEPAGE=1 traceferry convert ...` shows it).
 os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
 from traceferry.apps.cli import (
