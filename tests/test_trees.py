@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from traceferry.analysis.totals._trees import (
     CallAmounts,
     add_to_ancestors,
+    count_above,
     fold_stacks,
     inclusive_by_row,
     mark_ancestors,
+    nearest_above,
+    roots,
 )
 from traceferry.model import Array
 from traceferry.native.nodes import NodeTable
@@ -182,6 +185,19 @@ def test_ancestors_are_marked_once(parent: Array, numbers: list[int]) -> None:
     assert sorted(out[:n_found].tolist()) == sorted(above) == np.flatnonzero(is_marked).tolist()
 
 
+@examples(200)
+@given(FORESTS, st.lists(st.integers(-1, 2), min_size=12, max_size=12))
+def test_what_stands_above(parent: Array, numbers: list[int]) -> None:
+    """How many on the way up are so, what the nearest one has that has something, and where the way ends."""
+    n = len(parent)
+    own = np.array(numbers[:n], np.int32)
+    ways = [path(parent, np.arange(n), node) for node in range(n)]
+    assert count_above(parent, (own > 0).astype(np.uint8)).tolist() == [sum(own[i] > 0 for i in way) for way in ways]
+    found = [next((int(own[i]) for i in reversed(way) if own[i] >= 0), -1) for way in ways]
+    assert nearest_above(parent, own).tolist() == found
+    assert roots(parent).tolist() == [way[0] for way in ways]
+
+
 BAD_PARENTS = [[0], [-2], [-1, 1], [-1, 5]]
 
 
@@ -195,6 +211,9 @@ def test_parents_that_are_not_smaller(parent: list[int]) -> None:
         lambda: add_to_ancestors(bad, np.zeros(n)),
         lambda: mark_ancestors(bad, node, np.zeros(n, np.uint8), zeros.copy()),
         lambda: inclusive_by_row(bad, zeros, zeros, np.zeros(n, np.int64), 1),
+        lambda: count_above(bad, np.zeros(n, np.uint8)),
+        lambda: nearest_above(bad, zeros),
+        lambda: roots(bad),
     ):
         with pytest.raises(ValueError, match="invalid"):
             call()

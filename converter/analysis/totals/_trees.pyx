@@ -237,6 +237,48 @@ def mark_ancestors(
     return m
 
 
+def count_above(const int32_t[::1] parent not None, const uint8_t[::1] is_counted not None):
+    """Returns (int32) how many of each node and those above it are counted. parent: always a smaller node."""
+    cdef Py_ssize_t n = parent.shape[0]
+    cdef Py_ssize_t i
+    if is_counted.shape[0] != n or not come_after_parents(parent):
+        raise ValueError("count_above: an array has the wrong length, or a node an invalid parent")
+    found = np.empty(n, np.int32)
+    cdef int32_t[::1] count = found
+    with nogil:
+        for i in range(n):
+            count[i] = (count[parent[i]] if parent[i] >= 0 else 0) + (is_counted[i] != 0)
+    return found
+
+
+def nearest_above(const int32_t[::1] parent not None, const int32_t[::1] own not None):
+    """Returns (int32) each node's own value or, where that is negative, that of the nearest node above that has one;
+    -1 where none has. parent: always a smaller node."""
+    cdef Py_ssize_t n = parent.shape[0]
+    cdef Py_ssize_t i
+    if own.shape[0] != n or not come_after_parents(parent):
+        raise ValueError("nearest_above: an array has the wrong length, or a node an invalid parent")
+    found = np.empty(n, np.int32)
+    cdef int32_t[::1] value = found
+    with nogil:
+        for i in range(n):
+            value[i] = own[i] if own[i] >= 0 else value[parent[i]] if parent[i] >= 0 else -1
+    return found
+
+
+def roots(const int32_t[::1] parent not None):
+    """Returns (int32) the outermost node above each. parent: always a smaller node."""
+    cdef Py_ssize_t i
+    if not come_after_parents(parent):
+        raise ValueError("roots: a node with an invalid parent")
+    found = np.empty(parent.shape[0], np.int32)
+    cdef int32_t[::1] root = found
+    with nogil:
+        for i in range(parent.shape[0]):
+            root[i] = root[parent[i]] if parent[i] >= 0 else i
+    return found
+
+
 def inclusive_by_row(
     const int32_t[::1] prefix not None, const int32_t[::1] func not None, const int32_t[::1] row not None,
     const int64_t[::1] own not None, Py_ssize_t n_rows

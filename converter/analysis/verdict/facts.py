@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.analysis.totals._trees import mark_ancestors
+from traceferry.analysis.totals._trees import count_above, mark_ancestors, nearest_above, roots
 from traceferry.analysis.totals.idle import IdleStacks
 from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import Ran, SampleTotals
@@ -150,14 +150,13 @@ class Programs:
 
 
 class _Stacks:
-    """The stacks of a trace as a tree, with a row behind the last one that stands for none."""
+    """The stacks of a trace as a tree."""
 
     def __init__(self, trace: Trace, of_stack: Array) -> None:
         n = len(of_stack)
         self._trace, self._of_stack = trace, of_stack
         self._n = n
-        prefix = trace.stacks["prefix"][:n].astype(np.int64)
-        self._prefix = np.append(np.where(prefix < 0, n, prefix), n)
+        self._prefix = np.ascontiguousarray(trace.stacks["prefix"][:n], np.int32)
         self._frame = trace.stacks["frame"][:n]
         used = np.flatnonzero(of_stack > 0)
         is_idle = IdleStacks(trace).of(used)
@@ -165,9 +164,9 @@ class _Stacks:
         self._used = used[~is_idle]
 
     def facts(self) -> Facts:
-        used, n = self._used, self._n
+        used = self._used
         is_kernel, is_inlined = self._is_kernel_frame[self._frame], self._trace.frames["inline_depth"][self._frame] > 0
-        root = self._roots()
+        root = roots(self._prefix)
         names, of_root = self._names(root[used])
 
         def are(has: Callable[[str], object]) -> Array:
@@ -175,9 +174,9 @@ class _Stacks:
             return np.array([bool(has(name)) for name in names], bool)[of_root]
 
         ends = are(is_ending)
-        is_apart = np.zeros(n + 1, bool)
+        is_apart = np.zeros(self._n, bool)
         is_apart[root[used[ends]]] = True
-        n_user = self._upwards(~is_kernel & ~is_inlined & ~is_apart[:n])[used]
+        n_user = self._upwards(~is_kernel & ~is_inlined & ~is_apart)[used]
         n_frames = self._upwards(~is_inlined)[used]
         is_user = n_user > 0
         begins = are(begins_thread) | are(is_switch) | are(_OF_SIGNALS.fullmatch) | self._in_loader(root[used])
@@ -214,9 +213,8 @@ class _Stacks:
 
     def _sampled_frames(self) -> Array:
         """Returns the frames of the stacks with samples, each at least once."""
-        prefix = self._trace.stacks["prefix"][: self._n]
         marked, rows = np.zeros(self._n, np.uint8), np.empty(self._n, np.int32)
-        n = mark_ancestors(np.ascontiguousarray(prefix), self._used.astype(np.int32), marked, rows)
+        n = mark_ancestors(self._prefix, self._used.astype(np.int32), marked, rows)
         return np.asarray(self._frame[rows[:n]])
 
     def _libraries(self) -> tuple[str, ...]:
@@ -242,23 +240,11 @@ class _Stacks:
 
     def _upwards(self, own: Array) -> Array:
         """Returns how many of a stack's frames are so. own: bool, of each frame."""
-        counts, above = np.append(own.astype(np.int64), 0), self._prefix
-        while np.any(above != self._n):
-            counts, above = counts + counts[above], above[above]
-        return counts[: self._n]
+        return count_above(self._prefix, np.ascontiguousarray(own, np.uint8))
 
     def _nearest(self, own: Array) -> Array:
         """Returns the value of the innermost frame of each stack that has one; -1 is none."""
-        values, above = np.append(own.astype(np.int64), -1), self._prefix
-        while np.any(above != self._n):
-            values, above = np.where(values >= 0, values, values[above]), above[above]
-        return values[: self._n]
-
-    def _roots(self) -> Array:
-        root, above = np.arange(self._n + 1), self._prefix
-        while np.any(above != self._n):
-            root, above = np.where(above != self._n, root[above], root), above[above]
-        return root[: self._n]
+        return nearest_above(self._prefix, np.ascontiguousarray(own, np.int32))
 
     @cached_property
     def _has_start(self) -> Array:
