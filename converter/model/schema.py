@@ -10,7 +10,7 @@ function as it runs: with its category, tier, library and address.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -60,6 +60,11 @@ class TableSpec:
 
     def __getitem__(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
+
+    @cached_property
+    def no_rows(self) -> dict[str, Array]:
+        """Returns the columns without a row, which tables share."""
+        return {column.name: column.empty() for column in self.columns}
 
 
 def _index(name: str, refers_to: str, doc: str) -> Column:

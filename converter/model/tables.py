@@ -22,15 +22,8 @@ class Table:
     """Columns of one length, as the spec declares them; columns that are not given take their default."""
 
     def __init__(self, spec: TableSpec, columns: dict[str, Any] | None = None) -> None:
-        given = columns or {}
-        n = len(next(iter(given.values()))) if given else 0
         self.spec = spec
-        self.columns: dict[str, Array] = {
-            c.name: np.asarray(given[c.name], c.numpy_dtype)
-            if c.name in given
-            else np.full(n, c.default, c.numpy_dtype)
-            for c in spec.columns
-        }
+        self.columns: dict[str, Array] = _columns(spec, columns) if columns else dict(spec.no_rows)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -75,6 +68,14 @@ class Table:
     def replaced(self, **columns: Array) -> Table:
         """The table with other values in some columns."""
         return Table(self.spec, {**self.columns, **columns})
+
+
+def _columns(spec: TableSpec, given: dict[str, Any]) -> dict[str, Array]:
+    n = len(next(iter(given.values())))
+    return {
+        c.name: np.asarray(given[c.name], c.numpy_dtype) if c.name in given else np.full(n, c.default, c.numpy_dtype)
+        for c in spec.columns
+    }
 
 
 class CountedTable(Table):

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traceferry.common.errors import FormatError
-from traceferry.files.source import Source
+from traceferry.files.source import Source, release
 from traceferry.importers.firefox.document import Lazy, Members, Part, root_of
 from traceferry.importers.firefox.gecko import thread_columns
 from traceferry.importers.firefox.layout import NEWEST_GECKO, NEWEST_PROCESSED, OLDEST_GECKO, UNUSED_OF_PROFILE
 
 MAX_PROCESSES = 4096
 OLD = "Gecko profiles before version 3 (2016) are not read"
+SAMPLES = frozenset((b'"samples"',))
 TABLES_OF_STACKS = frozenset((b'"stackTable"', b'"frameTable"', b'"funcTable"', b'"nativeSymbols"', b'"resourceTable"'))
 TABLES = ("stackTable", "frameTable", "funcTable", "samples", "markers")
 
@@ -28,6 +29,10 @@ class ThreadText:
     @property
     def path(self) -> str:
         return self.lazy.name
+
+    def release(self) -> None:
+        """Announces that it is not read again."""
+        release(self.lazy.text.data, *self.lazy.at)
 
 
 @dataclass
@@ -50,13 +55,12 @@ class Profile:
     def meta(self) -> Members:
         return self.parts[0].meta
 
-    def thread(self, nth: int, *, is_surveyed: bool = False) -> Members:
-        """Returns a thread's members, with tables of columns; of one that is no object, nothing. is_surveyed: the
-        tables of its stacks are not needed any more."""
+    def thread(self, nth: int, left_out: frozenset[bytes] = frozenset()) -> Members:
+        """Returns a thread's members, with tables of columns; of one that is no object, nothing. left_out: the keys,
+        with quotes, of members that are not needed any more."""
         if self._latest[0] != nth:
             self._latest = (-1, {})  # before the next is parsed
             text = self.threads[nth]
-            left_out = TABLES_OF_STACKS if is_surveyed else frozenset[bytes]()
             value = text.lazy.value() if self.is_gecko else text.lazy.tables(left_out)
             members = value if isinstance(value, dict) else {}
             self._latest = nth, thread_columns(members, text.part) if self.is_gecko else members

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import repeat
 
 import numpy as np
 
@@ -66,8 +67,10 @@ class FuncNames:
     def rows(self, names: list[str], lib: Array, begin: Array) -> tuple[Array, Array]:
         """Returns (the trace's string, int32; whether it is only an address) of each function. lib: rows of the
         trace's, -1 is none; begin: their addresses."""
-        known, add = self._numbers.get, self._add_text
-        number = np.array([add(name) if (one := known(name)) is None else one for name in names], np.int64)
+        number = np.fromiter(map(self._numbers.get, names, repeat(-1)), np.int64, len(names))
+        for nth in np.flatnonzero(number < 0).tolist():
+            known = self._numbers.get(names[nth])  # from here on, if it is there twice
+            number[nth] = self._add_text(names[nth]) if known is None else known
         is_address = ((number & 1) > 0) & (lib >= 0)
         places = np.where(is_address, lib, self.PLAIN), np.where(is_address, begin, self.PLAIN)
         return self._known.of(np.stack((number, *places), axis=1), self._added), is_address

@@ -16,7 +16,7 @@ from traceferry.importers.firefox.attributes import WRITER, attributes_of, is_ou
 from traceferry.importers.firefox.categories import Categories
 from traceferry.importers.firefox.columns import BadRows, text_of
 from traceferry.importers.firefox.counters import TOTALS, read_counters, without_lead
-from traceferry.importers.firefox.decode import Profile
+from traceferry.importers.firefox.decode import SAMPLES, TABLES_OF_STACKS, Profile
 from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.known_rows import FuncNames, RowMemo
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
@@ -49,6 +49,8 @@ PAUSED = model.MarkerType(
 # What our own profiles have beside the fields of markers.
 OUR_COLOR = ("color",)
 LEFT_OUT = ("comparison", "merged")
+# Bytes of samples that are kept, so that their text is read once: of some ten million.
+MOST_KEPT = 1 << 26
 
 
 def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder, context: ImportContext) -> None:
@@ -62,8 +64,8 @@ class _Survey(NamedTuple):
     trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
     first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; digest: of
     their times and stacks; gaps: between them, where they weigh times; is_weighed: a profile of ours tells what they
-    weigh, which the viewer counts; are_calls: they last until the next one; sampled: the one with its samples, where it
-    has calls, too."""
+    weigh, which the viewer counts; kept: its samples, None where they are read again; is_whole: nothing else of it is
+    read again; are_calls: they last until the next one; sampled: the one with its samples, where it has calls, too."""
 
     number: int
     part: Part
@@ -77,6 +79,8 @@ class _Survey(NamedTuple):
     digest: int
     gaps: samples.Gaps | None
     is_weighed: bool
+    kept: samples.KeptRows | None = None
+    is_whole: bool = False
     event: int = -1
     are_calls: bool = False
     sampled: tuple[_Survey, ...] = ()
@@ -111,6 +115,7 @@ class _Profile:
         self.shared_texts = texts_of(profile.shared)
         self.shared_stacks = self._shared_stacks()
         self.bounds = (0, 0)
+        self.n_bytes_left = MOST_KEPT
         self.lost: dict[str, int] = {}
         self.n_objects = self.n_sorted = self.n_untimed = self.n_open = self.n_joined = self.n_cut = 0
 
@@ -208,7 +213,17 @@ class _Profile:
             ours.weights_of(mark, len(rows.ts)) is not None,
         )  # fmt: skip
         self.n_objects += len(allocated.ts) if allocated is not None else 0
-        return survey
+        return self._with_samples(survey, rows, has_more=self.is_ours or len(found.ts) > 0 or allocated is not None)
+
+    def _with_samples(self, survey: _Survey, rows: samples.Rows, *, has_more: bool) -> _Survey:
+        """Returns it with its samples, as long as there is space for them. has_more: what else is read again."""
+        kept = samples.KeptRows.of(rows)
+        if kept.n_bytes > self.n_bytes_left:
+            return survey
+        self.n_bytes_left -= kept.n_bytes
+        if not has_more:
+            self.profile.threads[survey.number].release()
+        return survey._replace(kept=kept, is_whole=not has_more)
 
     def _count_nameless(self, rows: samples.Rows, stacks: Stacks) -> None:
         """Counts the samples in functions that stay addresses, by library."""
@@ -415,8 +430,8 @@ class _Profile:
             part = self._whole(sampled, trace)
             data.samples = part.samples if len(part.samples) else data.samples
             data.other_samples |= part.other_samples
-        members = self._again(survey)
-        rows = self._sample_rows(members, path, stacks, survey.part)
+        members = {} if survey.is_whole else self._again(survey)
+        rows = survey.kept.rows() if survey.kept else self._sample_rows(members, path, stacks, survey.part)
         if survey.are_calls:
             data.calls = samples.calls_of(trace, rows, stacks.sampled)
         elif survey.event > 0:
@@ -435,7 +450,7 @@ class _Profile:
         return data
 
     def _again(self, survey: _Survey) -> Members:
-        return self.profile.thread(survey.number, is_surveyed=True)
+        return self.profile.thread(survey.number, TABLES_OF_STACKS | SAMPLES if survey.kept else TABLES_OF_STACKS)
 
     def _own_markers(
         self, survey: _Survey, rows: markers.Rows, texts: list[str], stacks: Stacks, trace: model.TraceBuilder,

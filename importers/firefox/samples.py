@@ -71,6 +71,50 @@ class Rows(NamedTuple):
         return int(self.ts[-1] + (max(int(self.weight[-1]), 0) if self.stack[-1] >= 0 else 0))
 
 
+class KeptRows(NamedTuple):
+    """The samples of a thread in as few bytes as their values need: what `Rows` has, gaps in place of times, and of a
+    column with one value only that."""
+
+    n: int
+    first_ts: int
+    gap: Array
+    stack: Array
+    weight: Array
+    unit: str
+    cpu_ns: Array
+    n_sorted: int
+    n_lost: int
+
+    @classmethod
+    def of(cls, rows: Rows) -> KeptRows:
+        first = int(rows.ts[0]) if len(rows.ts) else 0
+        gap = np.diff(rows.ts, prepend=first)
+        gap, stack, weight, cpu_ns = map(_narrow, (gap, rows.stack, rows.weight, rows.cpu_ns))
+        return cls(len(rows.ts), first, gap, stack, weight, rows.unit, cpu_ns, rows.n_sorted, rows.n_lost)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(column.nbytes for column in (self.gap, self.stack, self.weight, self.cpu_ns))
+
+    def rows(self) -> Rows:
+        gap, stack, weight, cpu_ns = (_wide(one, self.n) for one in (self.gap, self.stack, self.weight, self.cpu_ns))
+        ts = np.cumsum(gap) + self.first_ts
+        return Rows(ts, stack, weight, self.unit, cpu_ns, self.n_sorted, self.n_lost)
+
+
+def _narrow(values: Array) -> Array:
+    """Returns whole numbers in the smallest type that holds them, or the one that all are."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if low == high:
+        return values[:1].copy()
+    width = next(width for width in (2, 4, 8) if -(1 << (8 * width - 1)) <= low and high < 1 << (8 * width - 1))
+    return values.astype(f"i{width}")
+
+
+def _wide(values: Array, n: int) -> Array:
+    return values.astype(np.int64) if len(values) == n else np.full(n, values[0], np.int64)
+
+
 def read_rows(members: dict[str, Any], path: str, n_stacks: int, times: Times, cpu_unit: Any, bad: BadRows) -> Rows:
     """Returns the samples of a thread. n_stacks: how many stacks its table has."""
     table = Columns(members.get("samples"), f"{path}.samples", bad)

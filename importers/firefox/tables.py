@@ -293,9 +293,12 @@ class _Tables:
         funcs = self._funcs
         if "source" in funcs:
             return self._source_rows[funcs.index("source", len(self._source_rows) - 1, funcs.flagged(FuncFlag.SOURCE))]
-        files = funcs.index("fileName", len(self._texts)).tolist()
-        rows = {file: self._add_source(self._string(file)) for file in dict.fromkeys(files)}
-        return np.array([rows[file] for file in files], np.int32)
+        files = funcs.index("fileName", len(self._texts))
+        first, group = _groups(files)
+        rows = np.empty(len(first), np.int32)
+        for nth in np.argsort(first).tolist():
+            rows[nth] = self._add_source(self._string(int(files[first[nth]])))
+        return rows[group]
 
     def _func_rows(self, place: tuple[Array, Array, Array]) -> Array:
         """Returns the trace's function of each frame and, behind them, an unknown one."""
@@ -312,7 +315,7 @@ class _Tables:
             source = source.copy()
             source[has], line[has], column[has] = (values[location[has]] for values in of_location)
         texts = [*self._texts, ""]
-        names = [texts[i] for i in number.tolist()]
+        names = list(map(texts.__getitem__, number.tolist()))
         is_old = self._facts.version < 4 and not self._facts.is_gecko
         if is_old:
             names = self._old_scripts(names, is_js, source, line, column)
