@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 import numpy as np
 
-from traceferry.native.interning cimport intern_pair
+from traceferry.native.interning cimport enter_pairs, intern_pair
 
 from traceferry.native.arrays import doubled
 
@@ -44,8 +44,7 @@ def distinct_with_places(const whole[::1] values not None):
         known = known_array
         nothing = np.zeros(len(known_array), np.int32)
         slots = np.full(2 * len(known_array), -1, np.int32)
-        for latest in range(n_found):
-            intern_pair(nothing, known, slots, latest, 0, known[latest])
+        enter_pairs(nothing, known, slots, 0, n_found)
         latest = -1
     found = known_array[:n_found].view(np.int64)
     order = np.argsort(found, kind="stable")

@@ -7,7 +7,11 @@ columns and slots have space for it, and counts it.
 
 from libc.stdint cimport int32_t, uint64_t
 
+from traceferry.native.bytes cimport prefetch
 from traceferry.native.hashing cimport KeyPart, mix_pair
+
+cdef enum:
+    AHEAD = 12  # rows, which take as long as memory needs to answer
 
 
 cdef inline Py_ssize_t slot_of_pair(
@@ -33,6 +37,22 @@ cdef inline int32_t intern_pair(
         first[n] = a
         second[n] = b
     return slots[h]
+
+
+cdef inline void enter_pairs(
+    const int32_t[::1] first, KeyPart[::1] second, int32_t[::1] slots, int32_t begin, int32_t end
+) noexcept nogil:
+    """Enters rows of pairs, no two of which are the same, and none of which is entered."""
+    cdef uint64_t mask = slots.shape[0] - 1
+    cdef uint64_t h
+    cdef int32_t row
+    for row in range(begin, end):
+        if row + AHEAD < end:
+            prefetch(&slots[mix_pair(first[row + AHEAD], second[row + AHEAD]) & mask])
+        h = mix_pair(first[row], second[row]) & mask
+        while slots[h] >= 0:
+            h = (h + 1) & mask
+        slots[h] = row
 
 
 cdef inline int32_t intern_next(

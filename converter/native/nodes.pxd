@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t
 
+from traceferry.native.bytes cimport prefetch
+from traceferry.native.hashing cimport mix_pair
 from traceferry.native.interning cimport intern_next, intern_pair
 
 
@@ -28,6 +30,10 @@ cdef class NodeTable:
         cdef int32_t node = intern_next(self.parents, self.keys, self.slots, self.n_nodes, parent, key)
         self.n_nodes += node == self.n_nodes
         return node
+
+    cdef inline void prefetch(self, int32_t parent, int32_t key) noexcept nogil:
+        """Asks for where a pair stands, which is interned soon."""
+        prefetch(&self.slots[mix_pair(parent, key) & (self.slots.shape[0] - 1)])
 
     cdef int resize(self, Py_ssize_t size) except -1
     cdef void enter(self, int32_t first) noexcept nogil

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from traceferry.native.interning cimport enter_pairs
+
 import numpy as np
 
 from traceferry.native.arrays import longer
@@ -126,6 +128,4 @@ cdef class NodeTable:
 
     cdef void enter(self, int32_t first) noexcept nogil:
         """Enters the rows from `first` on into the slots."""
-        cdef int32_t i
-        for i in range(first, self.n_nodes):
-            intern_pair(self.parents, self.keys, self.slots, i, self.parents[i], self.keys[i])
+        enter_pairs(self.parents, self.keys, self.slots, first, self.n_nodes)

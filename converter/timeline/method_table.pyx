@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from traceferry.native.arrays import longer
 
-from traceferry.native.interning cimport intern_pair
+from traceferry.native.interning cimport enter_pairs
 
 
 cdef class MethodTable:
@@ -89,9 +89,7 @@ cdef class MethodTable:
 
     cdef resize(self, Py_ssize_t size):
         """Makes room for so many numbers."""
-        cdef int32_t i
         columns = [longer(column, size) for column in self.columns()]
         self.nth, self.pointer, self.frame, self.last, self.defined_ts = columns
         self.slots = np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
-        for i in range(self.n):
-            intern_pair(self.nth, self.pointer, self.slots, i, self.nth[i], self.pointer[i])
+        enter_pairs(self.nth, self.pointer, self.slots, 0, self.n)

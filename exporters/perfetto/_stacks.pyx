@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from traceferry.exporters.perfetto._packets cimport OutputBuffer, put_integer, size_of, put_varint
 from traceferry.exporters.perfetto cimport fields as pb
-from traceferry.native.interning cimport intern_pair
+from traceferry.native.interning cimport enter_pairs, intern_pair
 
 cdef enum:
     # More than the tags, the number and the length of a callstack take.
@@ -85,13 +85,11 @@ cdef class PhysicalStacks:
 
     cdef int make_slots(self) except -1 with gil:
         """Makes room for twice as many frames, and enters them again."""
-        cdef int32_t i
         cdef Py_ssize_t n = max(2 * self.slots.shape[0], 1024)
         self.slots = np.full(n, -1, np.int32)
         self.inlined_into = with_room(self.inlined_into, n // 2)
         self.innermost = with_room(self.innermost, n // 2)
-        for i in range(self.n_frames):
-            intern_pair(self.inlined_into, self.innermost, self.slots, i, self.inlined_into[i], self.innermost[i])
+        enter_pairs(self.inlined_into, self.innermost, self.slots, 0, self.n_frames)
         return 0
 
     def chain(self, Py_ssize_t frame):

@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 import numpy as np
 
 from traceferry.native.call_flags cimport LEAVE
+from traceferry.native.interning cimport AHEAD
 from traceferry.native.nodes cimport NodeTable
 
 
@@ -91,7 +92,7 @@ def intern_stacks(
     """Returns the node of each stack, int32. prefix: rows of these stacks, smaller than the own one, -1 is none; group:
     which keys it adds to those of its prefix: keys[first[group]:first[group + 1]], the outermost first."""
     cdef Py_ssize_t n = prefix.shape[0]
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, ahead
     cdef int64_t k
     cdef int64_t n_new = 0
     cdef int32_t parent
@@ -101,6 +102,9 @@ def intern_stacks(
     found = np.empty(n, np.int32)
     cdef int32_t[::1] node = found
     for i in range(n):
+        ahead = i + AHEAD
+        if ahead < n and 0 <= prefix[ahead] < i and first[group[ahead]] < first[group[ahead] + 1]:
+            table.prefetch(node[prefix[ahead]], keys[first[group[ahead]]])
         parent = node[prefix[i]] if prefix[i] >= 0 else -1
         for k in range(first[group[i]], first[group[i] + 1]):
             parent = table.intern(parent, keys[k])
