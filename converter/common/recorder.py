@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from traceferry.common.patterns import compiled_later
+
 # The options of perf record that take a word (perf-record(1)), with the long names of those that are changed here.
 _TAKING = frozenset("cCDeFGjkmMoprtuw")
-_TAKING_LONG = re.compile(
+_TAKING_LONG = compiled_later(
     "--(?:count|cpu|delay|event|filter|freq|cgroup|branch-filter|clockid|mmap-pages|output|pid|realtime|tid|uid|call-graph"
     "|proc-map-timeout|affinity|max-size|num-thread-synthesize|control|switch-max-files|vmlinux|clang-path|clang-opt|synth)"
 )
@@ -33,10 +35,10 @@ _SHARED = {
     "timechart": "-g -p",
 }
 # Modifiers of an event or of a group with S: it is read with each sample (perf-list(1)).
-_READ_AS_GROUP = re.compile(r":([ukhIGHpPDWeb]*S[ukhIGHpPSDWeb]*)(?=$|[,}])")
+_READ_AS_GROUP = compiled_later(r":([ukhIGHpPDWeb]*S[ukhIGHpPSDWeb]*)(?=$|[,}])")
 # The options that take a word, of commands of which they are not those of perf record: -u and -k of perf c2c take none.
 _TAKING_OF = {"stat": frozenset("CDeGIMoprtxb"), "c2c": frozenset("cCDeFGjlmMoprtw")}
-_TAKING_LONG_OF_STAT = re.compile(
+_TAKING_LONG_OF_STAT = compiled_later(
     "--(?:cpu|delay|event|cgroup|interval-print|interval-count|metrics|output|pid|repeat|tid|field-separator|control"
     "|cputype|filter|for-each-cgroup|log-fd|pre|post|td-level|timeout|bpf-prog)"
 )

@@ -10,18 +10,20 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
+from traceferry.common.patterns import compiled_later
+
 # Control characters (C0, DEL, C1), line and paragraph separators; what turns the direction of text (Unicode Standard
 # Annex 9) or is not seen (soft hyphen, zero widths, tags); surrogates, which stand for bytes that are not UTF-8.
-_UNSHOWABLE = re.compile(
+_UNSHOWABLE = compiled_later(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )
 MARKS = ("Mn", "Me")
-_C1 = re.compile("[\x80-\x9f\u00ad]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_C1 = compiled_later("[\x80-\x9f\u00ad]")
+_SURROGATE = compiled_later("[\ud800-\udfff]")
 _SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 # What `shlex.quote` puts between words without quotes: a quotation mark, or what has none.
-_QUOTED = re.compile(r"\"'\"|'[^']*'")
+_QUOTED = compiled_later(r"\"'\"|'[^']*'")
 # Python's names of files have the bytes 0x80 to 0xff that are not UTF-8 as these (PEP 383).
 _BYTES = range(0xDC80, 0xDD00)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.files.json_text import is_json, members_seen
 from traceferry.files.source import Source
 
@@ -126,7 +127,8 @@ _MEMBERS = (
      "node --heap-prof APP.js, and Allocation sampling in the DevTools, record a profile that is read"),
 )  # fmt: skip
 # Spans of Jaeger, as it saves and serves them; of Zipkin, as a list.
-_JAEGER, _ZIPKIN = {"data", "total", "limit", "offset", "errors"}, re.compile(rb"\s*\[\s*\{[^{}]{0,500}\"traceId\"\s*:")
+_JAEGER = {"data", "total", "limit", "offset", "errors"}
+_ZIPKIN = compiled_later(rb"\s*\[\s*\{[^{}]{0,500}\"traceId\"\s*:")
 _VPROF = {"m", "c", "h", "p", "version"}
 
 

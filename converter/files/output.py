@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,13 +10,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 
 BUFFER = 1 << 18
 MOST_JOBS = 8
 # Of the output's name, in that of the file which is written first: names have 255 bytes at most.
 NAME_PART = 40
 # The process's own descriptors: what they lead to may be a file, which must not be replaced.
-STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d{1,9}))")
+STREAM = compiled_later(r"/dev/(stdout|stderr|fd/(\d{1,9}))")
 STREAMS = {"stdout": 1, "stderr": 2}
 # Modes of files, before the process's mask.
 ANYBODY, EXECUTABLE = 0o666, 0o111

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from traceferry.common.patterns import compiled_later
+
 # The user's code.
 LANGUAGE_COLORS = {
     "JavaScript": "yellow",
@@ -42,7 +44,7 @@ CATEGORY_COLORS = LANGUAGE_COLORS | MACHINE_COLORS | GENERATED_COLORS | OFF_CPU_
 
 # What the kernel executes on a processor without work, down to what halts it (kernel/sched/idle.c, drivers/cpuidle,
 # arch/x86/kernel/process.c, arch/arm64/kernel/idle.c of Linux 6.12).
-KERNEL_IDLE = re.compile(
+KERNEL_IDLE = compiled_later(
     r"cpu_startup_entry|do_idle|cpu_idle(?:_loop)?|cpuidle_(?:enter\w*|idle_call)|call_cpuidle\w*|default_(?:enter_)?idle\w*"
     r"|arch_cpu_idle|(?:pv_|xen_|hv_)?(?:native_)?safe_halt|acpi_(?:safe_halt|idle_\w+|processor_ffh_cstate_enter)"
     r"|(?:intel|mwait|poll|haltpoll_enter)_idle\w*(?:\.\w+)*|cpu_do_idle|psci_\w*idle\w*|psci_enter_\w+"
@@ -51,7 +53,7 @@ KERNEL_IDLE = re.compile(
 OF_V8 = {"(program)": NATIVE, "(garbage collector)": RUNTIME, "(idle)": IDLE}
 # Files that execute programs of other languages, by their names without folders: interpreters, virtual machines, and
 # the libraries that come with them.
-_RUNTIMES = re.compile(
+_RUNTIMES = compiled_later(
     r"""
     lib(?:jvm|jli|java|jimage|nio|net|zip|verify|instrument|management|j9\w*|jvmcicompiler|graal\w*)\.so
     | libpython[\d.]+\w*\.so[\d.]* | python[\d.]*\w?
@@ -71,7 +73,9 @@ _RUNTIMES = re.compile(
     re.VERBOSE,
 )
 # Such with names that other programs have as well.
-_RUNTIMES_OF_SYSTEM = re.compile(r"/usr/(?:local/)?bin/(?:poly|clisp|petite)|.*/R/bin/exec/R|.*/lib/clisp\S*/lisp\.run")
+_RUNTIMES_OF_SYSTEM = compiled_later(
+    r"/usr/(?:local/)?bin/(?:poly|clisp|petite)|.*/R/bin/exec/R|.*/lib/clisp\S*/lisp\.run"
+)
 _SYSTEM_FOLDERS = (
     "/lib/",
     "/lib32/",
@@ -82,15 +86,15 @@ _SYSTEM_FOLDERS = (
     "/usr/libexec/",
     "/nix/store/",
 )
-_VDSO = re.compile(r"\[vdso\d*\]|\[vsyscall\]")
+_VDSO = compiled_later(r"\[vdso\d*\]|\[vsyscall\]")
 # Modules that come with CPython, wherever it is installed: _json, _ctypes...
-_CPYTHON_MODULES = re.compile(r".*/lib(?:64)?/(?:python|pypy)[\d.]+t?/lib-dynload/[^/]*")
+_CPYTHON_MODULES = compiled_later(r".*/lib(?:64)?/(?:python|pypy)[\d.]+t?/lib-dynload/[^/]*")
 # These are the same wherever they lie: images of containers, sysroots and build machines have folders of their own.
-_SYSTEM_LIBRARIES = re.compile(
+_SYSTEM_LIBRARIES = compiled_later(
     r"(?:ld-(?:linux|musl)\S*|lib(?:c|m|dl|rt|pthread|gcc_s|stdc\+\+|c\+\+|c\+\+abi|resolv|util|anl|nsl))(?:-[\d.]+)?\.so[\d.]*"
 )
 
-_MEMORY = re.compile(r"//anon|/anon_hugepage.*|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
+_MEMORY = compiled_later(r"//anon|/anon_hugepage.*|\[anon:.*|/memfd:.*|\[heap\]|\[stack.*|/dev/zero.*|/SYSV.*")
 
 
 def is_memory(path: str) -> bool:

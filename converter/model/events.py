@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.model.schema import Array
 from traceferry.model.tables import Table
 
@@ -14,7 +14,7 @@ BYTES, NS = "bytes", "ns"
 # How the names of events end whose samples are amounts of a unit: each sample that is counted is a byte, or a ns.
 ENDINGS = {BYTES: " (bytes)", NS: " (ns)"}
 # What samples are called that are counted in parts, as weights with decimals are.
-PART_OF_A_SAMPLE = re.compile(r"1/(10+) of a sample")
+PART_OF_A_SAMPLE = compiled_later(r"1/(10+) of a sample")
 # What samples at intervals of wall time count.
 WALL_CLOCK = "wall-clock"
 EventKind = Literal[

@@ -6,14 +6,15 @@ compilers write behind names what copy of a function it is, as .isra.0 and .cold
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from traceferry.common.patterns import compiled_later
+
 D = "_D"
-_COPY = re.compile(r"(?:\.[a-z_]+|\.\d+)+$")
+_COPY = compiled_later(r"(?:\.[a-z_]+|\.\d+)+$")
 # M: of a member, with what is said of its object.
-_TYPE_ELSEWHERE = re.compile(r"(?P<before>_D.+?)(?P<of_member>(?:M(?:[Oxy]|Ng)*)?)Q(?P<distance>[A-Z]*[a-z])")
+_TYPE_ELSEWHERE = compiled_later(r"(?P<before>_D.+?)(?P<of_member>(?:M(?:[Oxy]|Ng)*)?)Q(?P<distance>[A-Z]*[a-z])")
 # How types of functions begin: D's, C's, Windows', C++'s and Objective C's calls.
 _CALLS = "FUWRY"
 # How many ends of a type are tried.

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.report import Report
 from traceferry.files.answers import Answers, checked
 from traceferry.symbolication.d_names import D, d_name
@@ -31,7 +32,7 @@ ITANIUM = ("_Z", "__Z", "___Z")
 # macOS has another underscore in front.
 MANGLED = (*ITANIUM, "_R", "__R")
 # Swift since 4.0 and 4.2 ($S), and since 5 ($s); D.
-SWIFT_AND_D = re.compile(r"_?\$[sS]|_T0|_D(?:[0-9]|main$)")
+SWIFT_AND_D = compiled_later(r"_?\$[sS]|_T0|_D(?:[0-9]|main$)")
 # In characters. Symbol tables have names of up to 65,536.
 MAX_NAME = 1 << 16
 # Of 170,000 names of Node.js, LLVM and Clang, none is longer than 1,024, and none becomes more than 13 times as long.
@@ -44,15 +45,15 @@ OWN_OUTPUT = 1 << 20
 EXPANSION = 40
 # Substitutions (S_, S1_) and template parameters (T_), each of which repeats what is before; constructors and
 # destructors (C1, D0), which repeat one name; expansions of packs and folds, which repeat for each member.
-REPEATING = re.compile("[ST][0-9A-Z]*_")
-NAMING = re.compile("[CD][0-9I]")
-SUBSTITUTION = re.compile("S[0-9A-Z]*_")
+REPEATING = compiled_later("[ST][0-9A-Z]*_")
+NAMING = compiled_later("[CD][0-9I]")
+SUBSTITUTION = compiled_later("S[0-9A-Z]*_")
 # A conversion operator, and a name for the type to which it converts.
 CONVERSION, STANDS_IN = "cv", "ZzConvertedzZ"
 STAND_IN = f"{len(STANDS_IN)}{STANDS_IN}"
 # How many ends of such a type are tried.
 MOST_TRIES = 32
-MULTIPLYING = re.compile("D[pP]|s[pPZ]|f[lrLR]")
+MULTIPLYING = compiled_later("D[pP]|s[pPZ]|f[lrLR]")
 
 APART = Path(__file__).with_name("demangle_apart.py")
 # How often that process may end before it is not started again; its time on a processor, in s, and s for each byte of

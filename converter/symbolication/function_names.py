@@ -7,11 +7,11 @@ only look mangled: functions of scripts and of managed languages keep theirs, an
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.report import Report
 from traceferry.files.answers import Answers
 from traceferry.model import Array, TraceBuilder, distinct
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traceferry.symbolication.demangle import Demangler
 
 # How names of C++, Rust (v0; the older ones are as those of C++), Swift and D begin, to their end.
-LINKAGE_NAME = re.compile(
+LINKAGE_NAME = compiled_later(
     r"(?:_{1,3}Z[A-Za-z0-9]|_{1,2}R[A-Z]|(?:_?\$[sS]|_T0)(?:s?\d+[A-Za-z_]|S[A-Za-z])|_D\d|_Dmain$)[\w.$@]*"
 )
 BEGINS = ("_", "$")

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 
+from traceferry.common.patterns import compiled_later
+
 OCAML = "caml"
-_OCAML_NAME = re.compile(r"caml[A-Z][\w.$']*")
-_OCAML_PART = re.compile(r"__(?!_)|\$([0-9a-f]{2})")
+_OCAML_NAME = compiled_later(r"caml[A-Z][\w.$']*")
+_OCAML_PART = compiled_later(r"__(?!_)|\$([0-9a-f]{2})")
 
 # What GHC writes for code; closures and tables of strings are data.
 GHC = ("_info", "_entry", "_slow", "_fast", "_ret")
 # Words of C end so, too: a name is GHC's if its module has a dot, its package a hyphen, or its function is made by the
 # compiler, as the worker $wf.
-_GHC_NAME = re.compile(
+_GHC_NAME = compiled_later(
     r"(?:(?P<package>[a-zA-Z][a-zA-Z0-9]*)_)?(?P<module>[A-Z][a-zA-Z0-9]*)_(?P<name>[a-zA-Z0-9]+)_"
     r"(?P<kind>(?:con_)?(?:info|entry)|slow|fast|ret)"
 )
-_GHC_DOT = re.compile(r"zi[A-Z]")
-_GHC_CODE = re.compile(r"z([0-9][0-9a-f]{0,5})U|Z([0-9]{1,2})([TH])|([zZ])(.?)")
+_GHC_DOT = compiled_later(r"zi[A-Z]")
+_GHC_CODE = compiled_later(r"z([0-9][0-9a-f]{0,5})U|Z([0-9]{1,2})([TH])|([zZ])(.?)")
 _LOWER = {
     "a": "&", "b": "|", "c": "^", "d": "$", "e": "=", "g": ">", "h": "#", "i": ".", "l": "<", "m": "-", "n": "!",
     "p": "+", "q": "'", "r": "\\", "s": "/", "t": "*", "u": "_", "v": "%", "z": "z",

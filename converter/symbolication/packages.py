@@ -16,8 +16,10 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from traceferry.common.patterns import compiled_later
+
 DPKG_LISTS = Path("/var/lib/dpkg/info")
-WITH_OWN_NAMES = re.compile(r"(libc6|openjdk-\d+|(?:lib)?(?P<python>python\d\.\d+))(-.*)?")
+WITH_OWN_NAMES = compiled_later(r"(libc6|openjdk-\d+|(?:lib)?(?P<python>python\d\.\d+))(-.*)?")
 SUFFIX = "-dbgsym"
 # Since files of /lib are in /usr/lib, lists have either path.
 MERGED = "/usr"
@@ -38,11 +40,11 @@ BY_DISTRIBUTION = {
     "alpine": "apk add {package}-dbg, for the package of {path}, gives them names",
 }
 # Packages of Alpine that have other names than their libraries.
-MUSL = re.compile(r"(?:ld-|libc\.)musl-.*")
+MUSL = compiled_later(r"(?:ld-|libc\.)musl-.*")
 
 
 # Where the distribution's package manager installs files; /usr/local is not its own.
-SYSTEM_FOLDERS = re.compile(r"/(usr/(?!local/)|lib|lib32|lib64|libx32|bin/|sbin/)")
+SYSTEM_FOLDERS = compiled_later(r"/(usr/(?!local/)|lib|lib32|lib64|libx32|bin/|sbin/)")
 # Others, by the paths of what they install. Where several fit, the first.
 OTHER_ORIGINS = (
     (
@@ -85,9 +87,9 @@ OF_CONDA = (
     "names; or give a file with symbols: --symbols FILE"
 )
 # The innermost package of npm, which may be inside another, or of pnpm.
-PACKAGE_OF_NPM = re.compile(r"(?P<folder>.*/node_modules/(?P<name>(?:@[^/]+/)?[^/]+))/", re.DOTALL)
+PACKAGE_OF_NPM = compiled_later(r"(?P<folder>.*/node_modules/(?P<name>(?:@[^/]+/)?[^/]+))/", re.DOTALL)
 # What packages of a platform's binaries end in, which others depend on: @img/sharp-linux-x64, esbuild-linux-64.
-PLATFORM = re.compile(
+PLATFORM = compiled_later(
     r"(?:.*[-_/])?(?:linux|linuxmusl|android|freebsd|openharmony|netbsd|openbsd|sunos)[-_](?:64|32|x64|x86|x86_64|ia32|x32"
     r"|amd64|arm64|aarch64|arm|armv\d\w*|ppc64\w*|riscv64\w*|s390x?|loong64|loongarch64|mips\w*)(?:[-_].*)?"
 )

@@ -7,27 +7,27 @@ of types and methods, after an asterisk.
 
 from __future__ import annotations
 
-import re
+from traceferry.common.patterns import compiled_later
 
 # What GCC and LLVM write behind the name of a copy of a function: .constprop.0, .llvm.123.
 _COPY = r"(?P<copy>(?:\.[a-z_]+)*(?:\.[a-z_]+\.\d+)*)"
 # Fortran's names have no capitals, but for those of what the compiler makes of types.
-_GFORTRAN = re.compile(rf"__(?P<scopes>[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)_MOD_(?P<name>[a-z_]\w*?){_COPY}")
+_GFORTRAN = compiled_later(rf"__(?P<scopes>[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)_MOD_(?P<name>[a-z_]\w*?){_COPY}")
 _INTEL = "_mp_"
-_FORTRAN_WORD = re.compile(r"[a-z][a-z0-9_]*")
+_FORTRAN_WORD = compiled_later(r"[a-z][a-z0-9_]*")
 # Modules, submodules and procedures around a procedure; the main program has no name.
-_FLANG = re.compile(rf"_Q(?P<scopes>(?:[MS][a-z][a-z0-9_]*)*(?:F[a-z0-9_]*)?)P(?P<name>[a-z][a-z0-9_]*){_COPY}")
-_FLANG_SCOPE = re.compile(r"[MSF]([a-z0-9_]*)")
+_FLANG = compiled_later(rf"_Q(?P<scopes>(?:[MS][a-z][a-z0-9_]*)*(?:F[a-z0-9_]*)?)P(?P<name>[a-z][a-z0-9_]*){_COPY}")
+_FLANG_SCOPE = compiled_later(r"[MSF]([a-z0-9_]*)")
 _PASCAL_IN = "_$$_"
 # In front of that: the unit, or P$ and the program; types, and procedures with the types of their parameters; a $ and a
 # checksum where these are long.
-_PASCAL_UNIT = re.compile(r"(?:P\$)?(?P<unit>[A-Z][A-Z0-9_.]*)(?:\$_\$(?P<scopes>.+?)(?:_\$_)?)?")
-_PASCAL_BETWEEN = re.compile(r"_\$_|\$_\$")
-_PASCAL_NAME = re.compile(r"(?P<name>\w+(?:<[0-9A-F]{8}>)?)(?:\$(?P<types>.*))?")
+_PASCAL_UNIT = compiled_later(r"(?:P\$)?(?P<unit>[A-Z][A-Z0-9_.]*)(?:\$_\$(?P<scopes>.+?)(?:_\$_)?)?")
+_PASCAL_BETWEEN = compiled_later(r"_\$_|\$_\$")
+_PASCAL_NAME = compiled_later(r"(?P<name>\w+(?:<[0-9A-F]{8}>)?)(?:\$(?P<types>.*))?")
 # The number of types that a generic is specialized with, and a checksum of what they are.
-_SPECIALIZED = re.compile(r"\$\d+\$(?:CRC|crc)([0-9A-F]{8})")
+_SPECIALIZED = compiled_later(r"\$\d+\$(?:CRC|crc)([0-9A-F]{8})")
 # The type of the result is last: V8 marks functions with an asterisk, too.
-_CRYSTAL = re.compile(r"\*[^\s*].*:\(?[A-Z].*")
+_CRYSTAL = compiled_later(r"\*[^\s*].*:\(?[A-Z].*")
 
 
 def procedural_name(name: str) -> str | None:

@@ -10,16 +10,18 @@ import re
 from collections.abc import Mapping
 from string import ascii_letters, digits
 
+from traceferry.common.patterns import compiled_later
+
 # What rustc's code generation puts behind a name that it makes visible to other units.
-LLVM_SUFFIX = re.compile(r"\.llvm\.[0-9A-Fa-f]+(?=\.|$)")
-LEGACY = re.compile(r"_?_?_ZN((?:[1-9][0-9]*[^0-9].*)?)17h([0-9a-f]{16})E((?:\..*)?)", re.ASCII)
-PART_LENGTH = re.compile(r"[1-9][0-9]{0,5}")
+LLVM_SUFFIX = compiled_later(r"\.llvm\.[0-9A-Fa-f]+(?=\.|$)")
+LEGACY = compiled_later(r"_?_?_ZN((?:[1-9][0-9]*[^0-9].*)?)17h([0-9a-f]{16})E((?:\..*)?)", re.ASCII)
+PART_LENGTH = compiled_later(r"[1-9][0-9]{0,5}")
 # A hash has many different digits; a C++ function called h0000000000000000 has not.
 FEWEST_DIGITS = 5
 ESCAPES = {"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ","}
-ESCAPE = re.compile(r"\$(SP|BP|RF|LT|GT|LP|RP|C|u([0-9a-f]{1,6}))\$|(\.\.)|\.")
+ESCAPE = compiled_later(r"\$(SP|BP|RF|LT|GT|LP|RP|C|u([0-9a-f]{1,6}))\$|(\.\.)|\.")
 
-V0 = re.compile(r"_?_R([A-Z][0-9A-Za-z_]*)(\..*)?", re.ASCII)
+V0 = compiled_later(r"_?_R([A-Z][0-9A-Za-z_]*)(\..*)?", re.ASCII)
 # What follows the letter that a path, type or constant begins with. p, t, c: one of these; i: an identifier; m: the
 # path of an `impl`, with a disambiguator in front; A: generic arguments, T: types, D: the bounds of `dyn`, each until
 # an E; l, g, u, k: a lifetime, how many lifetimes are bound, `unsafe`, an ABI, which may each be missing; r: a

@@ -4,9 +4,10 @@ too."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
+
+from traceferry.common.patterns import compiled_later
 
 # What follows the arguments of a member of a class in C++.
 _QUALIFIERS = (" const", " volatile", " &&", " &", " noexcept")
@@ -18,10 +19,10 @@ _SIGNS = ':<>=!+-*/%^&|~()[], "'
 # bracket are no signature's, as in Haskell's `GHC.Base.(.)` and V8's `exports.(anonymous)`.
 _ENDS_OF_NAMES = "_>]}'$"
 # The type that a function of Crystal returns, behind the types of its arguments: `new<Int32>:Array(Int32)`.
-_CRYSTAL_TYPE = re.compile(r">:[A-Z]")
+_CRYSTAL_TYPE = compiled_later(r">:[A-Z]")
 _OTHER_THINGS = (" to", " for")
 # What native images of GraalVM have behind a method, and its stubs behind the method's: digests of the signature.
-_DIGESTS = re.compile(r"(?:__?[0-9a-f]{40}){1,2}\Z")
+_DIGESTS = compiled_later(r"(?:__?[0-9a-f]{40}){1,2}\Z")
 
 
 def short_names(names: Sequence[str]) -> list[str]:

@@ -5,12 +5,12 @@ do: the last of .init, _init, through .plt."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, distinct, index_of
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames
@@ -38,7 +38,7 @@ MAX_NAME = 1 << 16
 EFFORT = 16
 CUT_NAME = 64
 # What stands behind NAME@ or NAME@@, of the second one on.
-VERSION = re.compile(rb"@?[\w.+-]*")
+VERSION = compiled_later(rb"@?[\w.+-]*")
 LONGEST = np.uint64(1 << 32)
 FIRST, LAST = np.zeros(1, np.uint64), np.full(1, (1 << 64) - 1, np.uint64)
 

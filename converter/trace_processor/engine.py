@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 
 VARIABLE = "TRACEFERRY_TRACE_PROCESSOR"
 PROGRAM = "trace_processor_shell"
 OLDEST = 58
-VERSION = re.compile(r"Perfetto v(\d+)\.(\d+)")
+VERSION = compiled_later(r"Perfetto v(\d+)\.(\d+)")
 ANSWERS_WITHIN_S = 20.0
 HELP = (
     f"give --trace-processor PATH, set {VARIABLE}, put {PROGRAM} into PATH, or let --download fetch the build that the "

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 
 OPENS = "it opens files, which SQL may not: load what you need as a recording"
 RUNS_TEXT = "it runs SQL that is made of text, which may open files: use CREATE PERFETTO FUNCTION or MACRO"
@@ -33,14 +34,14 @@ REFUSED = {
     "import": "it runs SQL that is made of text, which may open files: use INCLUDE PERFETTO MODULE",
     "writable_schema": RUNS_TEXT,
 }
-WORD = re.compile(rf"\b({'|'.join(REFUSED)})\b", re.IGNORECASE | re.ASCII)
+WORD = compiled_later(rf"\b({'|'.join(REFUSED)})\b", re.IGNORECASE | re.ASCII)
 # Where texts and comments end is not certain with these: a $variable(...) holds anything up to its bracket, as do names
 # in brackets and backticks.
-UNCERTAIN = re.compile("\\$[^\\s()]*\\(|[\\[`\0]|\r(?!\n)")
+UNCERTAIN = compiled_later("\\$[^\\s()]*\\(|[\\[`\0]|\r(?!\n)")
 # What is text for certain may be run: it is looked at, too.
 TEXT = "'(?:[^']|'')*'"
 RUN_TEXT = rf"\b(?:create_function|create_view_function|import)\s*\(\s*{TEXT}(?:\s*,\s*{TEXT})*\s*\)"
-PARTS = re.compile(
+PARTS = compiled_later(
     rf"""(?P<run>{RUN_TEXT})|(?P<name>"(?:[^"]|"")*")|{TEXT}|--[^\n]*|/\*.*?(?:\*/|\Z)""",
     re.DOTALL | re.IGNORECASE | re.ASCII,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -10,6 +9,7 @@ from pathlib import PurePath
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, distinct
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.plt import PLT_SECTIONS
@@ -21,7 +21,7 @@ MACHINES = {"EM_X86_64": X86_64, "EM_386": I386, "EM_AARCH64": AARCH64}
 PAGE = 4096
 # The C library of Alpine and of programs that musl-gcc builds, under the names that distributions give it. It has no
 # call-frame information of its own code.
-MUSL = re.compile(r"ld-musl-\S+\.so\.1|libc\.musl-\S+\.so\.1|libc\.so")
+MUSL = compiled_later(r"ld-musl-\S+\.so\.1|libc\.musl-\S+\.so\.1|libc\.so")
 # Call-frame information of JIT code is given this address: code at 0 would be what the linker discarded.
 JIT_ADDRESS = 1 << 32
 

@@ -7,23 +7,23 @@ src/runtime/asm_ARCH.s. Contexts: Boost.Context, src/asm/make_ARCH_*.S, of which
 
 from __future__ import annotations
 
-import re
+from traceferry.common.patterns import compiled_later
 
 _GO = r"\w*(?:\.abi0)?"
 # Nobody calls them; what looks like their caller is what the memory behind has held before.
-_BEGINNINGS = re.compile(
+_BEGINNINGS = compiled_later(
     r"(?:(?:__)?makecontext|__start_?context|\w*make_fcontext)(?:@\S+)?|runtime\.(?:goexit|rt0_go)(?:\.abi0)?"
 )
 # Behind them is nothing but the beginning, which unwinding finds, and frame pointers may not. Programs have functions
 # of these names, too.
-_OF_THREADS = re.compile(
+_OF_THREADS = compiled_later(
     r"(?:_start(?:_c)?|main|__libc_start_\w+|__libc_init|_?_?(?:start_thread|clone3?|thread_start)|_dl_start\w*)"
     rf"(?:@\S+)?|runtime\.mstart{_GO}"
 )
 # Their callers are on the stack that they have left.
-_SWITCHES = re.compile(rf"runtime\.(?:asmcgocall|mcall|morestack|systemstack){_GO}|__morestack")
+_SWITCHES = compiled_later(rf"runtime\.(?:asmcgocall|mcall|morestack|systemstack){_GO}|__morestack")
 # Go's functions that call C, which runs on the stack of the system's thread.
-_CALLS_OF_C = re.compile(rf"runtime\.(?:asmcgocall{_GO}|cgocall(?:\.abi0)?)|\S+\._Cfunc_{_GO}")
+_CALLS_OF_C = compiled_later(rf"runtime\.(?:asmcgocall{_GO}|cgocall(?:\.abi0)?)|\S+\._Cfunc_{_GO}")
 GO = "runtime."
 
 

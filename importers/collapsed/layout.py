@@ -6,21 +6,21 @@ or // in front, as perf script's "# traced" and austin's "# mode: wall", or dama
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.files.known_texts import refuse_known
 from traceferry.files.source import Source
 from traceferry.importers.collapsed._lines import split_lines
 from traceferry.model import Array
 
-NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+NUMBER = compiled_later(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 # Not of functions that are called by numbers, as those of programs without names are: main;function 15 1500.
-TWO_NUMBERS = re.compile(rb".*[^ ](?<![; ]function) \d+ \d+ *")
+TWO_NUMBERS = compiled_later(rb".*[^ ](?<![; ]function) \d+ \d+ *")
 SAID_DIFFERENCE = (
     "each line has two numbers: this is the difference of two profiles, as difffolded.pl writes it; give both profiles "
     "themselves: traceferry compare BEFORE AFTER"

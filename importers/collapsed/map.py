@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 from traceferry.importers.collapsed.layout import HEAD, Lines, text_of
 from traceferry.model import NS, Array, Input, TraceBuilder, rows_by_key
@@ -30,26 +31,26 @@ from traceferry.timeline.stacks import StackTable, intern_paths
 
 # "fib (w.py:2)" of py-spy, "fib - w.rb:2" of rbspy, "w.py:fib:2" of austin.
 PLACES = (
-    re.compile(r"(?P<name>.+) \((?P<path>[^()]+?)(?::(?P<line>\d+))?\)"),
-    re.compile(r"(?P<name>.+) - (?P<path>[^ ]+):(?P<line>\d+)"),
-    re.compile(r"(?P<path>[^:;]*[./\\<][^:;]*):(?P<name>[^:;]+):(?P<line>\d+)"),
+    compiled_later(r"(?P<name>.+) \((?P<path>[^()]+?)(?::(?P<line>\d+))?\)"),
+    compiled_later(r"(?P<name>.+) - (?P<path>[^ ]+):(?P<line>\d+)"),
+    compiled_later(r"(?P<path>[^:;]*[./\\<][^:;]*):(?P<name>[^:;]+):(?P<line>\d+)"),
 )
 # In front of the functions: py-spy's and austin's processes and threads, those of stackcollapse-perf.pl with --tid, the
 # threads of CPython's profiling.sampling (Lib/profiling/sampling/stack_collector.py, 3.15).
-PROCESS = re.compile(r'process (?P<pid>\d+):"(?P<name>.*)"|P(?P<austin>\d+)')
-THREAD = re.compile(
+PROCESS = compiled_later(r'process (?P<pid>\d+):"(?P<name>.*)"|P(?P<austin>\d+)')
+THREAD = compiled_later(
     r"thread \((?P<tid>0x[0-9A-Fa-f]+|\d+)\)(?:: (?P<name>.*))?|T(?:\d+:)?(?P<austin>0x[0-9a-f]+|\d+)"
     r"|tid:(?P<python>\d+)"
 )
-COMMAND = re.compile(r"(?P<name>.+)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
+COMMAND = compiled_later(r"(?P<name>.+)-(?P<pid>\d+|\?)/(?P<tid>\d+)")
 # Of stackcollapse-perf.pl --all and async-profiler's option ann.
-SUFFIX = re.compile(r"(?P<name>.+)_\[(?P<kind>[kji01w])\]")
+SUFFIX = compiled_later(r"(?P<name>.+)_\[(?P<kind>[kji01w])\]")
 TIERS = {"j": "JIT", "0": "Interpreter", "1": "C1"}
-FILE = re.compile(r"\[(?P<path>[^\]]+)\]")
+FILE = compiled_later(r"\[(?P<path>[^\]]+)\]")
 # austin's metrics (3.x): µs, or bytes that came and went.
-AUSTIN = re.compile(r"# austin: \S+(?:\n#[^\n]*)*?\n# mode: (?P<mode>\w+)|# austin: |P\d+;T")
+AUSTIN = compiled_later(r"# austin: \S+(?:\n#[^\n]*)*?\n# mode: (?P<mode>\w+)|# austin: |P\d+;T")
 # The end of a line whose number has decimals.
-DECIMAL = re.compile(rb"(?:\.\d+|[eE]-\d+)[ \t\r]*(?:\n|\Z)")
+DECIMAL = compiled_later(rb"(?:\.\d+|[eE]-\d+)[ \t\r]*(?:\n|\Z)")
 NAMES = {"ns": "time", "bytes": "memory"}
 NS_OF_US = 1000
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.firefox.layout import DEFAULT_CATEGORIES, JAVASCRIPT, OTHER
 from traceferry.model import Array, TraceBuilder
 from traceferry.native.distinct import distinct_with_places
@@ -15,7 +16,7 @@ from traceferry.symbolication.code_mapping import add_tier
 from traceferry.symbolication.jit_names import Tier
 
 # Subcategories and values of `implementation` that are tiers, as SpiderMonkey, V8, JavaScriptCore and samply name them.
-TIER = re.compile(
+TIER = compiled_later(
     r"(?:Blinterp|Baseline(?: Interpreter)?|Interpreter|Ion(?:Monkey)?|Ignition|Sparkplug|Maglev|Turbofan|LLInt|DFG|FTL"
     r"|JIT)(?: \([^)]*\))?",
     re.IGNORECASE,

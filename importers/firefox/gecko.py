@@ -8,18 +8,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.firefox.columns import rows_to_columns
 from traceferry.importers.firefox.document import Part
 
 # "0x7fff1234"
-ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+ADDRESS = compiled_later(r"0x[0-9a-fA-F]{1,16}")
 # "malloc (in libc.so.6) + 12", as written by a profiler that has looked up its symbols
-IN_LIBRARY = re.compile(r"(.+) \(in ([^)]*)\)(?: (\+ [0-9]+)?)?.*", re.DOTALL)
+IN_LIBRARY = compiled_later(r"(.+) \(in ([^)]*)\)(?: (\+ [0-9]+)?)?.*", re.DOTALL)
 # "work (https://a.example/a.js:12:5)[3]", "(root)" is none
-IN_FILE = re.compile(r"(.*) \((.+?):([0-9]+)(?::([0-9]+))?\)(?:\[([0-9]+)\])?", re.DOTALL)
+IN_FILE = compiled_later(r"(.*) \((.+?):([0-9]+)(?::([0-9]+))?\)(?:\[([0-9]+)\])?", re.DOTALL)
 # "https://a.example/a.js:12", of code outside of functions, and what the viewer calls that
 OUTSIDE = "(root scope) "
-FILE_ONLY = re.compile(r"([a-z-]+://.+?):([0-9]+)(?::([0-9]+))?(?:\[([0-9]+)\])?", re.DOTALL)
+FILE_ONLY = compiled_later(r"([a-z-]+://.+?):([0-9]+)(?::([0-9]+))?(?:\[([0-9]+)\])?", re.DOTALL)
 ARROW = " -> "
 # Of markers of garbage collections, by type: the member with the ms of each phase.
 PHASES_OF = {"GCSlice": "times", "GCMajor": "totals"}

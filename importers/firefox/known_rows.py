@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from itertools import repeat
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, TraceBuilder
 from traceferry.model.tables import GrowingTable
 from traceferry.native.arrays import grown
 from traceferry.native.rows import RowTable
 
-ADDRESS = re.compile(r"0x[0-9a-f]{1,16}")
+ADDRESS = compiled_later(r"0x[0-9a-f]{1,16}")
 UNKNOWN = "(unknown)"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.firefox.attributes import WRITER
 from traceferry.importers.firefox.columns import MAX_INTEGER, BadRows, Columns, text_of
 from traceferry.importers.firefox.markers import NETWORK, PICTURE_SIZE, TIMES, TIMES_OF_REQUESTS, Rows
@@ -43,7 +43,7 @@ OF_SCHEMA: dict[str, FieldFormat] = {
     "table": JSON, "traceferry-hex": "hex",
 }  # fmt: skip
 NS_OF = {"duration": 1e6, "time": 1e6, "milliseconds": 1e6, "seconds": 1e9, "microseconds": 1e3, "nanoseconds": 1.0}
-LABEL_FIELD = re.compile(r"\{marker\.data\.([^{}.]+)\}")
+LABEL_FIELD = compiled_later(r"\{marker\.data\.([^{}.]+)\}")
 MAX_TEXT = 1 << 16
 ABSENT = object()
 # In profiles of ours: a number that JavaScript would round.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.firefox.attributes import WRITER
 from traceferry.importers.firefox.columns import BadRows, Columns
 from traceferry.importers.firefox.markers import Rows
@@ -37,9 +38,9 @@ MARKER = "marker"  # of a type that the viewer would treat by code of its own
 # Rows of samples whose weights are in the unit of their event.
 OF_EVENT = "of event"
 NOT_ARGUMENTS = ("type", "function", "flow", "cause")
-POSITIONAL = re.compile(r"arg([0-9]{1,3})")
+POSITIONAL = compiled_later(r"arg([0-9]{1,3})")
 LAST_POSITION = 15  # whose field has all arguments from there on
-THREAD_NUMBER = re.compile(r"thread ([0-9]{1,15})|.*\(([0-9]{1,15})\)", re.DOTALL)
+THREAD_NUMBER = compiled_later(r"thread ([0-9]{1,15})|.*\(([0-9]{1,15})\)", re.DOTALL)
 MAX_INTEGER = 1 << 62
 KINDS: dict[Any, EventKind] = {kind: kind for kind in get_args(EventKind)}
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.firefox._stacks import intern_leaves, intern_stacks, resolve
 from traceferry.importers.firefox.categories import IMPLEMENTATIONS, Categories
 from traceferry.importers.firefox.columns import BadRows, Columns, with_none
@@ -21,7 +22,7 @@ from traceferry.timeline.stacks import StackTable
 NUDGED_VERSION = 38
 SWAPPED_VERSION = 18
 # "work (https://a.example/a.js:12)", as functions of scripts are called before version 4.
-OLD_SCRIPT = re.compile(r"(.*) \((.+):([0-9]{1,9})(?::([0-9]{1,9}))?\)", re.DOTALL)
+OLD_SCRIPT = compiled_later(r"(.*) \((.+):([0-9]{1,9})(?::([0-9]{1,9}))?\)", re.DOTALL)
 MAX_LINE = (1 << 31) - 1
 FIRST_FRAMES = 1 << 10
 FRAME_COLUMNS = (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
+
+from traceferry.common.patterns import compiled_later
 
 MAIN = "GeckoMain"
 FLAG_VERSION = 46
 # "123" and, of the second process of that number, "123.1"
-NUMBER = re.compile(r"(-?[0-9]{1,18})(?:\.[0-9]+)?")
+NUMBER = compiled_later(r"(-?[0-9]{1,18})(?:\.[0-9]+)?")
 MAX_NUMBER = (1 << 53) - 1
 SIZES = " sizes"
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.files.json_text import JsonText
 from traceferry.files.source import Source
@@ -21,8 +22,8 @@ from traceferry.model import Array, Clock, Event, Input, TraceBuilder, rows_by_k
 from traceferry.timeline.stack_profiles import MOST, Place, StackProfile, samples_of
 
 NS_OF_US = 1000
-PLACED = re.compile(r"(?P<name>.*?)\((?P<path>[^()]*):(?P<line>\d{1,9}):(?P<column>\d{1,9})\)", re.DOTALL)
-NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?")
+PLACED = compiled_later(r"(?P<name>.*?)\((?P<path>[^()]*):(?P<line>\d{1,9}):(?P<column>\d{1,9})\)", re.DOTALL)
+NUMBER = compiled_later(r"-?\d{1,15}(?:\.\d{1,9})?")
 # What stands for the whole program: a sample there is in no function, and functions are in none.
 ROOT, NOTHING, ANONYMOUS = "[root]", "(root)", "(anonymous)"
 CATEGORIES = {"JavaScript": "JavaScript", "Native": "Native"}

@@ -3,18 +3,18 @@ were inlined also stand."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from posixpath import splitext
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.jitdump.decode import Load
 from traceferry.importers.jitdump.lines import Lines
 from traceferry.symbolication.jit_names import Name
 
 # HotSpot's agent: Lpkg/Outer$Inner;method(descriptor)result. Its files are the folder of a class's package and the name
 # of the source that the class file has: pkg/Outer.java.
-JAVA_METHOD = re.compile(r"L([^;(]+);[^(]+\(")
+JAVA_METHOD = compiled_later(r"L([^;(]+);[^(]+\(")
 JAVA = "Java"
 # BEAM writes what breakpoints patch in front of a function as an object of its own, without lines.
 ERLANG = "Erlang"

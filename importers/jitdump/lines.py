@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.report import Problems
 from traceferry.files.source import Source
 from traceferry.importers.jitdump._records import LineEntries
@@ -27,7 +27,7 @@ PADDING = 8
 BYTECODE_TABLES = "JS:^"
 FIRST_ENTRIES = 8  # of a table, which tell a function's file
 # In a V8 name: the file before `:line:column`.
-NAMED_POSITION = re.compile(r":\d+:\d+$")
+NAMED_POSITION = compiled_later(r":\d+:\d+$")
 
 
 COLUMNS = ("starts", "stops", "offsets", "lines", "columns", "files")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 from traceferry.importers.mono import layout as mlpd
 from traceferry.importers.mono._cursor import BUFFER, CUT_OFF, DAMAGE
@@ -31,7 +32,7 @@ HYBRID = 15
 # No clock gets there; times beyond are damage.
 MAX_TS = 1 << 62
 NEVER = (1 << 64) - 1
-TEXT, NEXT_BUFFER = re.compile(b"[^\0]*"), re.compile(re.escape(BUFFER_MAGIC))
+TEXT, NEXT_BUFFER = compiled_later(b"[^\0]*"), compiled_later(re.escape(BUFFER_MAGIC))
 NO_TIDS = np.empty(0, np.uint64)
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.mono._cursor import ENCODINGS, N_SELECTED, STEP, Cursor
 from traceferry.importers.mono.layout import LATEST, METADATA, MONITORS, Event
 from traceferry.model import Array
 
 FAIL = ENCODINGS["fail"], 0, 0
-FIELD = re.compile(r"(\*?)(\w+):([\w=]+?)([@#].*)?")
+FIELD = compiled_later(r"(\*?)(\w+):([\w=]+?)([@#].*)?")
 
 
 class Layout(NamedTuple):

@@ -3,11 +3,11 @@ was jitted by then, in the native symbols and in the native binaries that the lo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.mono.decode import Log, Records
 from traceferry.importers.mono.frames import Frames
 from traceferry.importers.mono.layout import Event
@@ -19,7 +19,7 @@ from traceferry.timeline.method_table import MethodTable
 from traceferry.timeline.stacks import intern_stacks
 
 # sample=N or sample-real=N, N a second.
-SAMPLE_OPTION = re.compile(r"\bsample(?P<mode>-real)?(?:=(?P<frequency>[0-9]{1,9}))?(?=,|$)")
+SAMPLE_OPTION = compiled_later(r"\bsample(?P<mode>-real)?(?:=(?P<frequency>[0-9]{1,9}))?(?=,|$)")
 DEFAULT_FREQUENCY = 100
 NS = 1_000_000_000
 # Symbols are recorded in steps of so many bytes, over the page around a sample.

@@ -8,16 +8,17 @@ import re
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, TraceBuilder
 
 FINALIZER = "Finalizer"
 # The runtime's own calls in which a thread is until something happens: mcs/class/corlib/System.Threading of Mono.
-_WAIT = re.compile(
+_WAIT = compiled_later(
     r"\(wrapper managed-to-native\) System\.Threading\."
     r"(?:Thread:(?:Sleep|Join)_?[Ii]nternal|Monitor:Monitor_wait|WaitHandle:(?:Wait|WaitOne|WaitAny|WaitAll|SignalAndWait)_?[Ii]nternal)\b"
 )
 # As well, but not always: what comes from a socket is copied there, too.
-_WAIT_FOR_INPUT = re.compile(
+_WAIT_FOR_INPUT = compiled_later(
     r"\(wrapper managed-to-native\) System\.Net\.Sockets\.Socket:(?:Accept|Connect|Poll|Receive\w*|Select)_internal\b"
 )
 # A signal finds a thread that waits at its system call, which is made again, or behind it.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.answers import Blob, checked
 from traceferry.importers.perf.fields import numbers_at
 from traceferry.model import Array
@@ -24,7 +25,7 @@ ENDS = frozenset(("_etext", "_einittext", "__exittext_end"))
 # The padding in front of a function (CONFIG_CALL_PADDING) has a symbol of its own. A frame that was interrupted at a
 # function's first instruction, before it was called, is looked up one byte in front of it, which is there.
 PADDING = "__pfx_"
-MODULE_FILE = re.compile(r"\.ko(\.\w+)?$")
+MODULE_FILE = compiled_later(r"\.ko(\.\w+)?$")
 
 
 def running_kernel() -> str:

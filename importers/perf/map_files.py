@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.report import Report
 from traceferry.files.answers import Blob, checked
 from traceferry.files.named_files import open_named, read_named
@@ -25,7 +25,7 @@ from traceferry.symbolication.jit_names.dotnet import AHEAD
 
 # A line takes some 100 bytes.
 MAX_SIZE = 256 << 20
-NAME = re.compile(r"perf-(\d+)\.map")
+NAME = compiled_later(r"perf-(\d+)\.map")
 # Programs write there, whatever TMPDIR says.
 FOLDER = "/tmp"
 # How many files of other processes are looked at, and how large they may be.

@@ -4,7 +4,6 @@ space of its own. A number is used again once its process or thread has ended.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.perf import _programs
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.layout import USER_MODE
@@ -25,8 +25,8 @@ from traceferry.model import Array, distinct
 # The idle task; and in a recording from within a pid namespace, all tasks outside of it.
 OUTSIDE = 0
 # What runtimes call the main threads of their programs: Node, Chromium.
-_MAIN = re.compile(r"(?:[\w-]+-)?[Mm]ain(?: ?[Tt]hread)?|Cr\w+Main")
-_LIBRARY = re.compile(r".*\.so(?:\.[\d.]+)?")
+_MAIN = compiled_later(r"(?:[\w-]+-)?[Mm]ain(?: ?[Tt]hread)?|Cr\w+Main")
+_LIBRARY = compiled_later(r".*\.so(?:\.[\d.]+)?")
 
 
 @dataclass(eq=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.layout import Attr, AttrType
 from traceferry.importers.perf.tracepoints import Field, Format, decode_field, decode_integers
@@ -16,9 +16,9 @@ from traceferry.model import Array
 from traceferry.timeline.ticks import Counter
 
 # What compilers map so that it is in the recording: jit-PID.dump, Bun's jit-TID-PID.dump or jit-TID-PID-RANDOM.
-DUMP = re.compile(r"jit-\d+(-\w+)*(\.dump)?")
+DUMP = compiled_later(r"jit-\d+(-\w+)*(\.dump)?")
 # What `perf inject --jit` makes of each code object.
-JITTED_OBJECT = re.compile(r"jitted-\d+-\d+\.so")
+JITTED_OBJECT = compiled_later(r"jitted-\d+-\d+\.so")
 
 
 @dataclass(frozen=True)

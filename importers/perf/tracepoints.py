@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.importers.perf.fields import CutError, Fields, fields_at, numbers_at, until_nul
 from traceferry.model import Array, rows_by_key
@@ -16,15 +16,15 @@ from traceferry.model import Array, rows_by_key
 MAGIC = b"\x17\x08\x44tracing"
 FieldKind = Literal["integer", "string", "bytes", "dynamic string", "dynamic bytes"]
 
-FIELD = re.compile(r"\s*field:([^;]*);\s*offset:(\d+);\s*size:(\d+);(?:\s*signed:(\d+);)?")
-NAME = re.compile(r"(\w+)\s*(?:\[([^\]]*)\])?\s*$")
+FIELD = compiled_later(r"\s*field:([^;]*);\s*offset:(\d+);\s*size:(\d+);(?:\s*signed:(\d+);)?")
+NAME = compiled_later(r"(\w+)\s*(?:\[([^\]]*)\])?\s*$")
 # Of a declaration, in characters: in longer ones, which no kernel has, the search for NAME would be slow.
 MAX_DECLARED = 256
 MAX_DIGITS = 9
 PIECE = 1 << 24  # bytes of text that are compared at once
 # In print fmt, of a field that is a set: {0x0001, "S"}.
-FLAG = re.compile(r'\{ *(0x[0-9a-f]{1,8}|0|[1-9]\d{0,8})(?:UL)?, *"([^"]{1,8})" *\}')
-TEXT_TYPE = re.compile(r"\bchar\b")
+FLAG = compiled_later(r'\{ *(0x[0-9a-f]{1,8}|0|[1-9]\d{0,8})(?:UL)?, *"([^"]{1,8})" *\}')
+TEXT_TYPE = compiled_later(r"\bchar\b")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import count, islice
@@ -20,6 +19,7 @@ import numpy as np
 import orjson
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.files.json_text import BYTE_ORDER_MARK, JsonText, Range, is_json, members_seen
 from traceferry.importers.perfetto._members import EventNumbers, has_number_apart, places_of, places_of_thread
 from traceferry.model import Array
@@ -37,7 +37,7 @@ WHOLE_PROFILE, BEGIN_OF_PROFILE = b'"CpuProfile"', b'"Profile"'
 # Phases of old of events that last, and those by which trace_processor knows them.
 NEW_PHASES = {b'"S"': b'"b"', b'"F"': b'"e"'}
 PHASE_SIZE, BEFORE_PHASE = 3, 16
-IS_PHASE = re.compile(rb'"ph"\s*:\s*\Z')
+IS_PHASE = compiled_later(rb'"ph"\s*:\s*\Z')
 PIECE = 1 << 16  # numbers
 NOT_WHOLE = -(1 << 63)  # what EventNumbers says of a number that has a fraction or too many digits
 

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 from traceferry.importers.perfetto import queries
 from traceferry.importers.perfetto.chrome_json import (
@@ -51,7 +52,7 @@ class Tables:
 EMPTY = Answer(())
 SPARSE = 1 << 16
 # What SQLite says of a statement that was written for a newer version.
-LACKS = re.compile(r"no such (?:table|column|function|module)|has no column", re.IGNORECASE)
+LACKS = compiled_later(r"no such (?:table|column|function|module)|has no column", re.IGNORECASE)
 
 
 def dense(numbers: Array, n_rows: int) -> Array:

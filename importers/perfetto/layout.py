@@ -6,10 +6,10 @@ field 8 its time and field 10 its sequence: perfetto/protos/perfetto/trace/trace
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.json_text import BYTE_ORDER_MARK, is_json, is_page, members_seen
 
 PACKET_TAG = 0x0A
@@ -37,12 +37,12 @@ MAGICS = (
 )  # fmt: skip
 # An event of the kernel as text, with or without a header, as of trace-cmd: `app-12 ( 7) [000] d..1 1.25: name: ...`;
 # trace_processor wants a blank or the number of processors before it.
-SYSTRACE = re.compile(
+SYSTRACE = compiled_later(
     rb"(?:cpus=\d+\s*\n| )[^\n]{0,80}-\d+\s+(?:\([\s\d-]+\)\s+)?\[\d+\]\s+[^\s:]{4,5}\s+\d+\.\d+: +\w+:"
 )
 # What systrace embeds in a page that draws it, which comes before it. The code of the page, which those of VizTracer
 # have, too, has the tag with an escape.
-PAGE_DATA = re.compile(rb"class=.trace-data[^>\\]*>")
+PAGE_DATA = compiled_later(rb"class=.trace-data[^>\\]*>")
 # Members of Chrome's traces, and of Perfetto's description of a set of traces.
 MEMBERS = {"traceEvents", "perfetto_manifest"}
 PHASE, FIRST_OBJECT = b'"ph"', 1 << 16

@@ -7,6 +7,7 @@ from itertools import count
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfetto._packets import whole_until
@@ -79,7 +80,7 @@ V8_PROFILER = "v8:ProfEvntProc"
 # The event of a profile during which its thread has another one.
 PROFILE_BESIDE = "samples of another profile"
 # A recorder that knows threads but no process, since there is one; how its file begins tells the number.
-ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", re.compile(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
+ONE_PROGRAM, PROGRAM_NUMBER, MOST_HEADER = "art_method", compiled_later(rb"^pid=(\d{1,10})$", re.MULTILINE), 4096
 MOST_NUMBER = (1 << 31) - 1
 # Of what the engine says of the first error of a kind, in characters.
 MOST_CONCERNED = 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter as Counting
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 import orjson
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.importers.perfetto._slices import nested, placed
 from traceferry.importers.perfetto.decode import Tables, dense
@@ -158,7 +158,7 @@ def flows_by_slice(tables: Tables) -> dict[int, int]:
 
 Argument = tuple[int, int, int, int, int]  # position; bits of the number; rows of strings: key, text, format
 # What our own exporter calls arguments that have a position only, and says of functions without a name.
-BY_POSITION = re.compile(r"arg(\d{1,4})")
+BY_POSITION = compiled_later(r"arg(\d{1,4})")
 FUNCTION_ID = "function_id"
 # What it notes of a call: flags of its enter, of its leave.
 ENTER_NOTES = {"open_at_start": OPEN_AT_START, "entry_lost": ENTRY_LOST}

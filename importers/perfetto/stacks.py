@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from functools import cache
 from pathlib import PurePosixPath
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import Array, TraceBuilder
@@ -25,10 +25,10 @@ UNNAMED, ANONYMOUS = "[unknown]", "(anonymous)"
 KERNEL_MAPPING = ("[kernel.kallsyms]", "/[kernel.kallsyms]", "/kernel", "kernel")
 # Types of frames, and our own mappings of jitted code.
 IN_KERNEL, IN_JIT, INTERPRETED = "kernel", "jit", "interpreted"
-OWN_CODE = re.compile(r"/?JIT (?:\[(?P<tier>.*)\] )?.+-\d+(?: #\d+)?")
+OWN_CODE = compiled_later(r"/?JIT (?:\[(?P<tier>.*)\] )?.+-\d+(?: #\d+)?")
 INTERPRETER = "Interpreter"  # a family of tiers
 JIT = "JIT"
-HEX = re.compile("(?:[0-9a-fA-F]{2}){8,80}")
+HEX = compiled_later("(?:[0-9a-fA-F]{2}){8,80}")
 Function = tuple[str, str, int]  # name, source, line
 
 

@@ -8,10 +8,9 @@ profile's samples have (legacy_v8_cpu_profile_tracker.cc).
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.json_text import is_json
 from traceferry.files.source import Source
 from traceferry.importers.perfetto._packets import threads_at
@@ -20,7 +19,7 @@ from traceferry.importers.perfetto.decode import Tables, dense
 from traceferry.model import Array, rows_by_key
 
 # What the event has in a Perfetto trace, as JSON; chunks of samples have no such member.
-START_TIME = re.compile(rb'"startTime":\d')
+START_TIME = compiled_later(rb'"startTime":\d')
 Thread = tuple[int, int]  # numbers of process and thread
 
 

@@ -20,11 +20,11 @@ option -F says; the command and the thread always have to be there. Lines of a f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 
 HEAD = 1 << 16
@@ -37,20 +37,20 @@ LONGEST = 1 << 16
 # comm is a thread's name: the kernel has 15 bytes for it.
 _THREAD = rb"\s{0,64}(?P<comm>\S.{0,63}?|)\s{1,64}(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})"
 _EVENT = rb"(?:(?P<period>\d{1,19})\s+)?(?P<event>[^\s(]+?):"
-SAMPLE = re.compile(
+SAMPLE = compiled_later(
     _THREAD + rb"\s+(?:\[(?P<cpu>-?\d{1,5})\]\s+)?(?:[a-zA-Z.#][\w.#]{2,5}\s+)?"
     rb"(?P<seconds>\d{1,10})\.(?P<fraction>\d{1,9}):\s*(?:" + _EVENT + rb"(?=\s|$))?\s*(?P<rest>.*)"
 )
 # As with -F comm,tid,ip,sym. No fields follow, so that it is not taken for other text.
-UNTIMED = re.compile(_THREAD + rb"(?:\s+\[(?P<cpu>\d{1,5})\])?(?:\s+" + _EVENT + rb")?\s*")
+UNTIMED = compiled_later(_THREAD + rb"(?:\s+\[(?P<cpu>\d{1,5})\])?(?:\s+" + _EVENT + rb")?\s*")
 # Of a line that does not begin with a tab.
-SPACED_FRAME = re.compile(rb" {1,32}[0-9a-f]{1,16}\t")
-ADDRESS = re.compile(rb"[0-9a-f]{1,16}")
+SPACED_FRAME = compiled_later(rb" {1,32}[0-9a-f]{1,16}\t")
+ADDRESS = compiled_later(rb"[0-9a-f]{1,16}")
 # What perf writes in the place of a file for a function that is inlined into that of the next line.
 INLINED = "inlined"
-SOURCE = re.compile(rb"\s+(?P<path>\S.*):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\s*")
+SOURCE = compiled_later(rb"\s+(?P<path>\S.*):(?P<line>\d{1,9})(?: \(discriminator \d+\))?\s*")
 # Modifiers behind the name of an event, which is no tracepoint's then.
-MODIFIERS = re.compile(r"[^:]+:[ukhGHpPSDIWeb]+")
+MODIFIERS = compiled_later(r"[^:]+:[ukhGHpPSDIWeb]+")
 
 
 class FrameLine(NamedTuple):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 from traceferry.importers.pprof import layout
 from traceferry.importers.pprof._messages import intern_stacks
@@ -43,12 +44,12 @@ PROCESS, PID = ("process", "process_name", "comm"), ("pid", "process id", "proce
 THREAD, TID = ("thread", "thread name", "thread_name"), ("tid", "thread id", "thread_id", "os_thread_id")
 # What the amounts tell: the size of each object of a sample of a heap.
 OF_AMOUNTS = {"bytes"}
-NUMBERED = re.compile(r"(.*) \((\d{1,15})\)")
+NUMBERED = compiled_later(r"(.*) \((\d{1,15})\)")
 # Of a location that says nothing of its function.
 NO_LINE = Line("", "", 0, 0, 0)
 # Threads that labels make; those of further ones are left out.
 MOST_LABELLED = 256
-GO_RUNTIME = re.compile(
+GO_RUNTIME = compiled_later(
     r"(?:internal/)?runtime[./].*|_rt0_\w+|gcWriteBarrier|aeshashbody|memeqbody|cmpbody|indexbytebody"
 )
 

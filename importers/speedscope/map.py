@@ -6,12 +6,12 @@ files have one member `profile`.
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.files.json_text import JsonText, Range
 from traceferry.files.source import Source
@@ -34,7 +34,7 @@ from traceferry.timeline.stacks import StackTable, intern_paths
 
 NS_OF = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
 # py-spy's names of profiles.
-THREAD = re.compile(r'(?:Process (?P<pid>\d+) )?Thread (?P<tid>0x[0-9A-Fa-f]+|\d+)(?: "(?P<name>.*)")?')
+THREAD = compiled_later(r'(?:Process (?P<pid>\d+) )?Thread (?P<tid>0x[0-9A-Fa-f]+|\d+)(?: "(?P<name>.*)")?')
 MOST_NS = 1 << 60
 MOST_REAL = 1e18
 THOUSANDTHS = 1000

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 from traceferry.importers.strace.layout import ATTACHED, NS_OF_DAY, Line, frame_of, line_of, lines
 
@@ -15,7 +16,7 @@ FORKS = ("clone", "clone3", "fork", "vfork")
 OF_THREADS = "CLONE_THREAD"
 # The thread of lines without a number: of a file of -ff, whose name has it, or where there was only one.
 UNNUMBERED = -1
-OF_FILE = re.compile(r".*\.(\d{1,10})", re.DOTALL)
+OF_FILE = compiled_later(r".*\.(\d{1,10})", re.DOTALL)
 # Times of the day fall by more than this at midnight; by less where lines of several threads are out of turn.
 BACK_NS = NS_OF_DAY // 2
 

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 
 HEAD, FIRST_LINES = 1 << 16, 16
@@ -38,21 +39,21 @@ _TIME = (
     rb"(?:(?P<day>\d\d:\d\d:\d\d)|(?P<seconds>\d{1,12})(?=\.))(?:\.(?P<fraction>\d{1,9}))?"
     rb"(?: \(\+ {0,16}\d{1,12}\.\d{1,9}\))? "
 )
-LINE = re.compile(rb" {0,16}" + _THREAD + rb" {0,16}" + _TIME + rb"(?P<rest>.*)")
+LINE = compiled_later(rb" {0,16}" + _THREAD + rb" {0,16}" + _TIME + rb"(?P<rest>.*)")
 _RESULT = rb"\s{1,256}= (?P<result>.*?)(?: <(?P<lasted>\d{1,9}\.\d{1,9})>)?"
-CALL = re.compile(rb"(?P<name>[a-z_]\w{0,63})\((?P<arguments>.*)\)" + _RESULT)
-UNFINISHED = re.compile(rb"(?P<name>[a-z_]\w{0,63})\((?P<arguments>.*?),? {0,2}<unfinished \.\.\.>")
-RESUMED = re.compile(rb"<\.\.\. (?P<name>[a-z_]\w{0,63}) resumed>,? ?(?P<arguments>.*)\)" + _RESULT)
+CALL = compiled_later(rb"(?P<name>[a-z_]\w{0,63})\((?P<arguments>.*)\)" + _RESULT)
+UNFINISHED = compiled_later(rb"(?P<name>[a-z_]\w{0,63})\((?P<arguments>.*?),? {0,2}<unfinished \.\.\.>")
+RESUMED = compiled_later(rb"<\.\.\. (?P<name>[a-z_]\w{0,63}) resumed>,? ?(?P<arguments>.*)\)" + _RESULT)
 # Of a call that ended with its thread.
-NEVER_RESUMED = re.compile(
+NEVER_RESUMED = compiled_later(
     rb"<\.\.\. (?P<name>[a-z_]\w{0,63}) resumed>(?P<arguments>.*?) ?<unfinished \.\.\.>\)\s{1,256}= (?P<result>\?)"
 )
-SIGNAL = re.compile(rb"--- (?P<name>SIG\w{1,32}) (?P<arguments>.*) ---|--- (?P<stop>stopped by SIG\w{1,32}) ---")
-EXIT = re.compile(rb"\+\+\+ (?P<arguments>(?:exited with|killed by|superseded by) .{0,64}) \+\+\+")
-_FRAME = re.compile(rb" > (?P<file>[^(]{0,4096})(?:\((?P<name>.{0,4096}?)(?:\+0x[0-9a-f]+)?\))? \[0x[0-9a-f]+\]")
+SIGNAL = compiled_later(rb"--- (?P<name>SIG\w{1,32}) (?P<arguments>.*) ---|--- (?P<stop>stopped by SIG\w{1,32}) ---")
+EXIT = compiled_later(rb"\+\+\+ (?P<arguments>(?:exited with|killed by|superseded by) .{0,64}) \+\+\+")
+_FRAME = compiled_later(rb" > (?P<file>[^(]{0,4096})(?:\((?P<name>.{0,4096}?)(?:\+0x[0-9a-f]+)?\))? \[0x[0-9a-f]+\]")
 
 # Also in the middle of a line, whose rest is the next one.
-ATTACHED = re.compile(rb"(?P<before>.*?)strace: Process (?P<pid>\d{1,10}) attached", re.DOTALL)
+ATTACHED = compiled_later(rb"(?P<before>.*?)strace: Process (?P<pid>\d{1,10}) attached", re.DOTALL)
 
 Kind = Literal["call", "unfinished", "resumed", "signal", "exit"]
 

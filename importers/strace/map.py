@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.strace.decode import Log, Rows
@@ -45,7 +45,7 @@ TYPES: dict[str, tuple[MarkerType, dict[str, int]]] = {
     ),
 }  # fmt: skip
 EXECUTES = ("execve", "execveat")
-PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
+PATH = compiled_later(r'"((?:[^"\\]|\\.)*)"')
 # Of a call that does not return, as exit_group.
 NO_RESULT = "?"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.importers.xray.layout import OBJECT_SHIFT
 from traceferry.model import Array, TraceBuilder
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CPP_NAMES = ("std::", "__gnu_cxx::")
 CPP_LIBRARY = ("/c++/", "/libcxx/", "/libstdc++")
 # Headers and code of what is installed. A program may be built there, too: images of containers have /usr/src/app.
-SYSTEM = re.compile(
+SYSTEM = compiled_later(
     r"/usr/(?:local/)?(?:include|lib\d*|share)/|/opt/(?:.+/)?include/|/nix/store/[^/]+/(?:include|lib|share)/|/lib\d*/"
     r"|/usr/src/(?:debug|linux[^/]*)/|.*/lib/gcc/.*/include/"
 )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
+from traceferry.common.patterns import compiled_later
 from traceferry.files.decompress import COMPRESSED_SUFFIXES
 from traceferry.files.source import Source, paths_beside
 
 # The runtime puts the program's name, without folders, and six characters of mkstemp's behind xray_logfile_base, which
 # is "xray-log." unless the user sets another; where the whole is too long for it, 256 bytes, it writes no log.
-LOG_NAME = re.compile(r"(?:.*\.)?xray-log\.(.+)\.\w{6}")
-OF_OTHER_BASE = re.compile(r"(.+)\.\w{6}")
-SEPARATOR = re.compile(r"[-_.]")
+LOG_NAME = compiled_later(r"(?:.*\.)?xray-log\.(.+)\.\w{6}")
+OF_OTHER_BASE = compiled_later(r"(.+)\.\w{6}")
+SEPARATOR = compiled_later(r"[-_.]")
 OWN_SUFFIX = ".xray"
 
 # (path, what the user has named there)

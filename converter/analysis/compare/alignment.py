@@ -8,7 +8,6 @@ the next: time and memory grow with the number of functions.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,13 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
+
 # (name, file, line, kind)
 Function = tuple[str, str, int, str]
 # The name, without numbers where it is not the function's own, and the kind: only what has the same can be the same.
 Token = tuple[str, str]
 # What a function is of which a format does not tell the kind.
 FUNCTION = "function"
-NUMBER = re.compile(r"\d+")
+NUMBER = compiled_later(r"\d+")
 # What a function that one side lacks costs; what an offset that changes may cost.
 ALONE, MOVED = 2, (3, 8, 20)
 # Where so many functions are on both sides, the first of these costs is right.

@@ -16,17 +16,18 @@ from typing import Any, TypeVar
 
 from traceferry.analysis.compare.alignment import Function, aligned
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 from traceferry.symbolication.short_names import short_name
 
 Key = tuple[Any, ...]
 T = TypeVar("T")
-NAMELESS = re.compile(r"^$|^[(<\[]?anonymous|^<lambda|\{lambda|\(anonymous (function|class)\)|\$_\d+|<lambda\w*>")
+NAMELESS = compiled_later(r"^$|^[(<\[]?anonymous|^<lambda|\{lambda|\(anonymous (function|class)\)|\$_\d+|<lambda\w*>")
 # ".constprop.0", ".isra.0", ".part.3", ".cold", ".llvm.1234": added by compilers to copies of functions.
 # "fib (app.py:12)" of VizTracer, "module.py(1501): forward" of PyTorch's profiler.
-LINE = re.compile(r"(?<=.):\d+(?=\)$)|(?<=\.\w\w)\(\d+\)(?=: )")
-PART = re.compile(r" \(\.[\w.]+\)$")
-REGEXP = re.compile(r"/(?P<source>.*)/[a-z]*", re.DOTALL)
-COPY = re.compile(r"(\.(constprop|isra|part|llvm|lto_priv|cold|clone)(\.\d+)?)+|@@?[A-Z]+_[\d.]+$")
+LINE = compiled_later(r"(?<=.):\d+(?=\)$)|(?<=\.\w\w)\(\d+\)(?=: )")
+PART = compiled_later(r" \(\.[\w.]+\)$")
+REGEXP = compiled_later(r"/(?P<source>.*)/[a-z]*", re.DOTALL)
+COPY = compiled_later(r"(\.(constprop|isra|part|llvm|lto_priv|cold|clone)(\.\d+)?)+|@@?[A-Z]+_[\d.]+$")
 
 
 def is_nameless(name: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from traceferry.analysis.totals.ratios import counted_events
 from traceferry.analysis.totals.rows import Key
 from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees, measure_of, unit_of
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
 from traceferry.model import Event, Trace, sums
 
@@ -35,7 +35,7 @@ KERNEL = "Kernel"
 # Kinds of events that count work, unless it is cycles: a sample stands for a number of them, for no time.
 OF_WORK = ("hardware", "software", "cache", "raw", "tracepoint", "breakpoint", "pmu", "memory")
 # As cycles:u, cpu_core/cycles/, ref-cycles, and not stalled-cycles-frontend.
-CYCLES = re.compile(r"(^|[/-])cycles([:/]|$)")
+CYCLES = compiled_later(r"(^|[/-])cycles([:/]|$)")
 
 
 def is_time(name: str, unit: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.costs import Cost, costs_of, is_without_name, library_of
+from traceferry.common.patterns import compiled_later
 from traceferry.common.units import format_amount, format_duration
 from traceferry.model import Array, TraceBuilder, sums
 from traceferry.symbolication.short_names import brief_name
@@ -24,7 +24,7 @@ OUTSIDE = "outside of your code"
 IDLE = "idle"
 IN_MEMORY = "code in memory without names"
 # As glibc calls its functions for itself, and Mono its ways to native code.
-_FOR_ITSELF = re.compile(r"__GI_+|\(wrapper managed-to-native\) ")
+_FOR_ITSELF = compiled_later(r"__GI_+|\(wrapper managed-to-native\) ")
 
 
 def costs_json(collected: Collected) -> list[Json]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import dropwhile
@@ -13,6 +12,7 @@ from traceferry.analysis.info.threads import counted, percent, threads_lines
 from traceferry.analysis.totals.sites import without_wrappers
 from traceferry.analysis.verdict import verdict_lines
 from traceferry.common.issue_kinds import KINDS
+from traceferry.common.patterns import compiled_later
 from traceferry.common.report import n_times
 from traceferry.common.shown_text import aligned, shown
 from traceferry.common.units import format_amount, format_duration
@@ -25,7 +25,7 @@ Column = tuple[str, Callable[[Json], str]]
 CALLERS_SHOWN = 4
 ADDRESSES_FROM = 1 << 32
 # Functions of the kernel in which every thread leaves its processor.
-SCHEDULER = re.compile(r"_*(?:preempt_)?schedule(?:_\w+)?|io_schedule(?:_\w+)?|finish_task_switch.*")
+SCHEDULER = compiled_later(r"_*(?:preempt_)?schedule(?:_\w+)?|io_schedule(?:_\w+)?|finish_task_switch.*")
 KERNEL_SHOWN, USER_SHOWN = 2, 5
 # Columns of events, and of ratios, in the table of functions.
 EVENTS_SHOWN = 6

@@ -26,14 +26,15 @@ from traceferry.analysis.totals.own_code import (
     whose_code,
 )
 from traceferry.analysis.totals.trees import Keys, nearest_kept
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
 from traceferry.model.categories import KERNEL, NATIVE, RUNTIME, SYSTEM
 from traceferry.native.nodes import NodeTable
 
 MOST_COSTS = 3
 # A function without a name of which it is known where it begins.
-BEGINS_AT = re.compile(r"(?:.+ )?function at 0x[0-9a-f]+", re.DOTALL)
-_VERSION = re.compile(r"(?:-[\d.]+)?\.so[\d.]*$")
+BEGINS_AT = compiled_later(r"(?:.+ )?function at 0x[0-9a-f]+", re.DOTALL)
+_VERSION = compiled_later(r"(?:-[\d.]+)?\.so[\d.]*$")
 
 
 class Cost(NamedTuple):

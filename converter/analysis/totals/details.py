@@ -3,19 +3,18 @@ the threads of each name have."""
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.branches import AMOUNTS, EVENTS
 from traceferry.analysis.totals.rows import Key, Pair
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
+from traceferry.common.patterns import compiled_later
 from traceferry.heap.classes import UNKNOWN_CLASS, by_class
 from traceferry.model import Array, Event, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.schema import PREEMPTED, RUNNABLE, WAITING
 
-NUMBERS = re.compile(r"\d+")
+NUMBERS = compiled_later(r"\d+")
 # A histogram's bucket holds durations of which the longest is at most 1/64 above the shortest.
 STEPS = 64
 STEP_BITS = 6

@@ -3,18 +3,18 @@ recorded, and of recorders that sample also while a program waits, as V8's."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.categories import IDLE, KERNEL
 
 # Functions that stand for having nothing to do: of V8's recorders, and of the kernel.
 _NAMES, _NAMES_OF_KERNEL = {"(idle)"}, {"cpu_startup_entry", "do_idle", "cpu_idle_loop", "cpu_idle"}
 # Functions of the kernel that took the processor without having been called.
-_INTERRUPTS = re.compile(
+_INTERRUPTS = compiled_later(
     r"asm_sysvec_\w+|asm_common_interrupt|asm_(?:exc_)?nmi\w*|apic_timer_interrupt|common_interrupt|ret_from_intr"
     r"|el[01][ht]?_(?:64_|32_)?irq\w*|call_on_irq_stack|__irq_(?:usr|svc)"
 )

@@ -6,14 +6,15 @@ import re
 
 import numpy as np
 
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, Trace
 
 # As libc.so.6+0x1234.
-ADDRESS = re.compile(r"(.+)\+0x[0-9a-f]+", re.DOTALL)
+ADDRESS = compiled_later(r"(.+)\+0x[0-9a-f]+", re.DOTALL)
 # How functions of code that no file holds and nothing names begin, behind which is the name of the memory.
 GENERATED = "[code in "
 # Also what only call-frame information tells of, and code that no file holds.
-NAMELESS = re.compile(rf"\[unknown\]|\[code in .+\]|{ADDRESS.pattern}|(?:.+ )?function at 0x[0-9a-f]+", re.DOTALL)
+NAMELESS = compiled_later(rf"\[unknown\]|\[code in .+\]|{ADDRESS.pattern}|(?:.+ )?function at 0x[0-9a-f]+", re.DOTALL)
 
 
 def grouped_addresses(trace: Trace) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from traceferry.analysis.totals.idle import is_idle, is_interrupt
 from traceferry.analysis.totals.nameless import GENERATED
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, Trace
 from traceferry.model.categories import (
     GENERATED_COLORS,
@@ -39,14 +40,14 @@ _NOT_OWN = {*GENERATED_COLORS, KERNEL, OTHER, RUNTIME, SYSTEM, "Objects", "Roots
 _MACHINERY = {"builtin", "stub", "trampoline", "inline cache"}
 _CALLING = {"trampoline", "inline cache"}
 # Also what a category cannot tell, since nothing is known of the code.
-_NAMELESS = re.compile(
+_NAMELESS = compiled_later(
     r"\[(?:unknown|native|no stack at the switch|no recorded (?:site|root)|several roots)\]"
     r"|\((?:truncated stack|contradictory unwind information|no unwind information.*|callers on another stack.*"
     r"|guessed: .*|program|root)\)",
     re.DOTALL,
 )
 # What executes and calls functions in runtimes: the loops of interpreters, and what stands between these and a callee.
-_PASSING = re.compile(
+_PASSING = compiled_later(
     r"""
     _PyEval_EvalFrameDefault(?:\.\w+)* | _?PyEval_\w+ | \w*[vV]ectorcall\w*(?:\.\w+)* | cfunction_\w+ | slot_tp_call
     | _?PyObject_(?:Call|MakeTpCall)\w* | _?PyFunction_\w+ | _?PyStack_\w+ | function_code_fastcall
@@ -69,14 +70,14 @@ _PASSING = re.compile(
 )
 # Functions of languages have names of their own, as _clone.
 _SCRIPTS = LANGUAGE_COLORS.keys() - {"WebAssembly"}
-_START = re.compile(
+_START = compiled_later(
     r"_start|_dl_start\w*|(?:__)?libc_start\w+|generic_start_main|start_thread|__?clone3?|_GLOBAL__sub_\w+"
 )
 # Wrappers of Mono that are called for what they call, whose names say what that is, are no mere passage.
-_TELLING_WRAPPER = re.compile(
+_TELLING_WRAPPER = compiled_later(
     r"\(wrapper managed-to-native\) (?!object:__icall_wrapper_(?!mono_monitor_)).*", re.DOTALL
 )
-_KERNEL_ENTRY = re.compile(
+_KERNEL_ENTRY = compiled_later(
     r"entry_SYS\w+|entry_INT80\w*|do_syscall_\w+|do_int80\w*|do_fast_syscall_32|x64_sys_call|ia32_sys_call"
     r"|el0t_(?:64|32)_sync\w*|el0_svc\w*|do_el0_svc\w*|invoke_syscall\w*|ret_fast_syscall"
 )
@@ -86,7 +87,7 @@ _OF_RUNTIME = "(garbage collector)"
 # standard modules; Ruby's, PHP's and Julia's; the headers and sources of C++, Rust, Go, Nim, D, Ada, Crystal, Zig and
 # Mojo; headers that packages of the system install, and of CPython, Ruby and mypyc in code that is compiled against
 # these.
-_LIBRARY_SOURCE = re.compile(
+_LIBRARY_SOURCE = compiled_later(
     r"(?:node|bun|ext|deno|internal|native|dart):|internal/[\w/-]+\.js|<frozen |<internal:"
     r"|.*/lib/(?:python|pypy)[\d.]+/(?!(?:site|dist)-packages/)"
     r"|.*/lib/ruby/(?:\d[\d.]*|vendor_ruby)/|.*/share/julia/(?:base|stdlib)/|@?Base/"
@@ -102,19 +103,19 @@ _LIBRARY_SOURCE = re.compile(
 _STANDARD_MODULES = sys.stdlib_module_names - {"code", "cmd", "site", "test", "this", "profile", "platform", "types"}
 # Packages of Go's standard library, by the first part of their paths; those of a program have a dot there,
 # or are `main`.
-_GO_PACKAGE = re.compile(
+_GO_PACKAGE = compiled_later(
     r"(?:archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|errors|expvar|flag|fmt"
     r"|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin|reflect|regexp|runtime|slices|sort"
     r"|strconv|strings|structs|sync|syscall|testing|text|time|unicode|unique|unsafe|vendor|weak|type)"
     r"[./:].*|go[/:].*|(?:runtime|memeqbody|cmpbody|indexbytebody|aeshashbody|gcWriteBarrier|gogo|callRet)\w*"
 )
-_GO_SOURCE = re.compile(r".*\.go|.*_\w+\.s|.*/(?:runtime|internal)/.*\.s")
-_DOTNET = re.compile(
+_GO_SOURCE = compiled_later(r".*\.go|.*_\w+\.s|.*/(?:runtime|internal)/.*\.s")
+_DOTNET = compiled_later(
     r"(?:\w+ )*\[?(?:System|Mono|Microsoft|Internal|Interop)[.\]/].*|(?:string|object|int|char|byte|long|bool):.*"
 )
 # Standard libraries whose code is compiled into the user's or has no file, and what runs before `main`, by category.
 _LIBRARY_FUNCTION = {
-    NATIVE: re.compile(
+    NATIVE: compiled_later(
         r"__libc_\w+|__cxa_\w+|_Unwind_\w+"
         # Of C, in programs that are linked statically.
         r"|_int_(?:malloc|free|realloc)|(?:malloc|calloc|realloc|free|cfree)(?:_consolidate)?"
@@ -129,18 +130,18 @@ _LIBRARY_FUNCTION = {
         r"|Stdlib\w*\.\w+.*|caml_\w+|camlStdlib\w*|(?:base|ghc-prim|ghc-bignum|containers|rts)-[\d.]+:.*|stg_\w+"
     ),
     # And the runtimes of other languages on the JVM: but for what Nashorn, Jython and Rhino compile scripts to.
-    "Java": re.compile(
+    "Java": compiled_later(
         r"(?:\w+ )*(?:java|javax|jdk(?!\.nashorn\.internal\.scripts)|sun|com\.sun|kotlin|kotlinx|scala|dotty|clojure"
         r"|groovy|groovyjarjar\w+|org\.(?:codehaus|apache)\.groovy|org\.(?:jruby|joni|jcodings)|com\.headius"
         r"|org\.python(?!\.pycode\.)|org\.mozilla\.javascript(?!\.gen\.)|org\.openjdk\.nashorn(?!\.internal\.scripts)"
         r"|org\.(?:graalvm|truffleruby)|com\.oracle\.(?:truffle|graal|svm))[./].*"
     ),
     # Numba's, which it compiles with the user's.
-    "Python": re.compile(r"numba\.\w.*"),
+    "Python": compiled_later(r"numba\.\w.*"),
     "Managed": _DOTNET,
     ".NET": _DOTNET,
     # Modules of OTP's erts, kernel and stdlib: those of a program may begin alike, as user_cache and codec.
-    "Erlang": re.compile(
+    "Erlang": compiled_later(
         r"(?:erlang|init|prim_\w+|erts_\w+|erts|atomics|counters|persistent_term|zlib|socket_registry"
         r"|application(?:_controller|_master|_starter)?|auth|code(?:_server)?|disk_log(?:_1|_server|_sup)?"
         r"|erl_(?:abstract_code|anno|bits|boot_server|compile(?:_server)?|ddll|distribution|epmd|error|\w+_errors|eval"
@@ -161,14 +162,14 @@ _LIBRARY_FUNCTION = {
     ),
     # Of what YJIT of Ruby 3.3 names, by the receiver's class, what Ruby's own kernel.rb has; a script's own are
     # Object's, too.
-    "Ruby": re.compile(
+    "Ruby": compiled_later(
         r"(?:Kernel|Integer|Array|Hash|String|Enumerable|BasicObject)#.*"
         r"|Object#(?:class|clone|frozen\?|tap|then|yield_self|loop|Float|Integer)"
     ),
-    "Julia": re.compile(r"(?:Base|Core)(?:\..*)?"),
+    "Julia": compiled_later(r"(?:Base|Core)(?:\..*)?"),
 }
 # Rust's, whose functions have no arguments behind their names: namespaces of C++ may be called so.
-_RUST_LIBRARY = re.compile(r"<?(?:core|alloc|hashbrown|compiler_builtins|std_detect)(?:\[[0-9a-f]+\])?::.*")
+_RUST_LIBRARY = compiled_later(r"<?(?:core|alloc|hashbrown|compiler_builtins|std_detect)(?:\[[0-9a-f]+\])?::.*")
 
 
 def whose_code(trace: Trace, rows: Array) -> Array:

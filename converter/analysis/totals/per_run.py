@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
+from traceferry.common.patterns import compiled_later
+
 # What is left of a match are its groups.
-PARTS = re.compile(
+PARTS = compiled_later(
     # App$$Lambda/0x000000007a0816a8.apply, App$$Lambda$14/1329552164.apply, LambdaForm$MH/0x00007f3c14002000.invoke
     r"(\$\$Lambda)(?:\$\d+)?/(?:0x[0-9a-f]+|\d+)"
     r"|(?<=\w)/0x[0-9a-f]{8,16}(?![0-9a-zA-Z])"
@@ -26,7 +28,7 @@ PARTS = re.compile(
 # Each match has one of these: looking for them takes a fiftieth of the time.
 HINTS = ("/0x", "$$Lambda$", "Accessor", "$Proxy", ":0x", "lambda_method", "bpf_trampoline")
 # Of the text that a script made for a worker; the number is of this page's life.
-BLOB = re.compile(r"(\bblob:)\S*?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+BLOB = compiled_later(r"(\bblob:)\S*?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def stable_name(name: str) -> str:

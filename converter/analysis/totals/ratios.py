@@ -7,17 +7,17 @@ as in `cpu_core/cycles/u` and `cycles:ppp`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Event, Trace
 
 PER_THOUSAND = 1000.0
 # Units of events that are shown as such.
 SHOWN_UNITS = ("ns", "bytes")
 # The name of an event without its PMU and modifiers: cpu_core/cycles/u, cycles:u.
-OF_PMU = re.compile(r"(?P<pmu>\w+)/(?P<name>[^/]*)/\w*")
+OF_PMU = compiled_later(r"(?P<pmu>\w+)/(?P<name>[^/]*)/\w*")
 
 
 class Ratio(NamedTuple):

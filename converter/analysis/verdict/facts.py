@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from traceferry.analysis.totals.idle import IdleStacks
 from traceferry.analysis.totals.nameless import ADDRESS, GENERATED, NAMELESS
 from traceferry.analysis.totals.sums_of_trace import Ran, SampleTotals
 from traceferry.analysis.verdict.runtimes import has_makers
+from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, Trace, distinct, sums
 from traceferry.model.categories import IDLE, KERNEL, LANGUAGE_COLORS, NATIVE, RUNTIME
 from traceferry.native.distinct import distinct_with_places
@@ -22,11 +22,11 @@ from traceferry.unwinding.endings import is_ending
 from traceferry.unwinding.stack_ends import begins_thread, is_call_of_c, is_switch
 
 # A handler's stack may lie apart from the one that the signal interrupted.
-_OF_SIGNALS = re.compile(r"(?:__restore_rt|__kernel_rt_sigreturn)(?:@\S+)?")
-_LOADER = re.compile(r"ld-\S+\.so\S*|\[vdso\d*\]")
+_OF_SIGNALS = compiled_later(r"(?:__restore_rt|__kernel_rt_sigreturn)(?:@\S+)?")
+_LOADER = compiled_later(r"ld-\S+\.so\S*|\[vdso\d*\]")
 UNKNOWN, KERNEL_GROUP = "[unknown]", "[kernel]"
 # Python's functions as Cython (Compiler/Naming.py), mypyc (common.py) and Nuitka name them in C.
-_OF_CYTHON = re.compile(r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop)_.+")
+_OF_CYTHON = compiled_later(r"__pyx_(?:pw|pf|f|fuse|gb|specialmethod|getprop|setprop)_.+")
 _OF_MYPYC, _OF_NUITKA = ("CPyDef_", "CPyPy_"), "$$$function__"
 # Kinds of functions that a runtime has for itself (the model's `funcs.kind`).
 OWN_KINDS = {"builtin", "stub", "trampoline", "inline cache"}

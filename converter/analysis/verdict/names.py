@@ -43,6 +43,7 @@ from traceferry.analysis.verdict.runtimes import (
     with_variables,
 )
 from traceferry.common.issue_kinds import ENDED_AT_STUBS, KINDS, STUBS_APART
+from traceferry.common.patterns import compiled_later
 from traceferry.common.recorder import Command
 from traceferry.files.named_files import IS_ANOTHERS
 from traceferry.model import Trace
@@ -52,7 +53,7 @@ from traceferry.symbolication.public_servers import DEBUGINFOD
 
 # Each library gets a line if it has this share of the samples.
 LIBRARY_FROM = 0.02
-_OF_PACKAGE = re.compile(r".*/(?:site|dist)-packages/.*")
+_OF_PACKAGE = compiled_later(r".*/(?:site|dist)-packages/.*")
 PACK = "traceferry pack "
 _NOT_FOUND = "which was not found"
 # Kinds of issues of jitdumps that processes mapped, and that are not read.

@@ -10,9 +10,10 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from traceferry.common.issue_kinds import STUBS_APART
+from traceferry.common.patterns import compiled_later
 from traceferry.common.recorder import CALL_GRAPH, DWARF, Command
 
-VERSION = re.compile(r"\d+\.\d+")
+VERSION = compiled_later(r"\d+\.\d+")
 CLOCK: dict[str, str | None] = {"-k": "CLOCK_MONOTONIC"}
 # What became of the names that a runtime was asked for, behind its title.
 NO_LIST = (
@@ -22,9 +23,9 @@ NO_LIST = (
 # With which V8 removes its jitdump as soon as it has made it; also in a variable, or among flags in one word.
 DELETING = "--perf-prof-delete-file"
 _FLAG = r"--perf[-_]prof[-_]delete[-_]file(?:=true)?(?![\w=-])"
-_DELETING = re.compile(rf"[ ,]{_FLAG}|{_FLAG}[ ,]?")
+_DELETING = compiled_later(rf"[ ,]{_FLAG}|{_FLAG}[ ,]?")
 # What lets CPython compile something for each function.
-CPYTHON_COMPILES = re.compile(r"-X ?perf|PYTHONPERFSUPPORT|PYTHON_PERF_JIT_SUPPORT")
+CPYTHON_COMPILES = compiled_later(r"-X ?perf|PYTHONPERFSUPPORT|PYTHON_PERF_JIT_SUPPORT")
 
 
 class Runtime(NamedTuple):

@@ -41,6 +41,7 @@ from traceferry.apps.cli.environment import VARIABLES, fill_in
 from traceferry.apps.cli.options import DONE, FAILED, PROGRAM, RECORDING, look_into_folders, share_servers, with_values
 from traceferry.apps.cli.termination import Terminated, terminable
 from traceferry.common.errors import FormatError, UsageError, within_limits
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 
@@ -59,7 +60,7 @@ COMMANDS = {
     "completion": (completion, "print a completion script for a shell"),
 }
 # As a word of its own, or as the value of an option.
-HOME = re.compile(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
+HOME = compiled_later(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
 SHORT_HELP = f"""traceferry turns runtime recordings into traces for profiler.firefox.com and ui.perfetto.dev.
 
   traceferry view {RECORDING}                 show it in the browser

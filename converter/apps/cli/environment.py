@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.suggestions import did_you_mean
 
 # As in PATH, but not in the middle of a URL.
-BETWEEN_FOLDERS = re.compile(r":(?!//)")
+BETWEEN_FOLDERS = compiled_later(r":(?!//)")
 
 
 class Variable(NamedTuple):

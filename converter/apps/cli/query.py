@@ -18,6 +18,7 @@ from traceferry.apps.cli import coach, options
 from traceferry.apps.cli.command_parser import CommandParser, OneOutput
 from traceferry.apps.cli.progress import loaded
 from traceferry.common.errors import FormatError, UsageError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import shown
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 # Tables and views of the package that every session has begin so.
 OWN = "traceferry_"
 # Spaces, comments and empty statements.
-BLANK = re.compile(r"(?:\s|;|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
+BLANK = compiled_later(r"(?:\s|;|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
 # How a word begins that is SQL for certain, and no name of a file.
-WRITTEN_SQL = re.compile(r"\s*(?:select|with|include\s+perfetto|create\s+perfetto)\s", re.IGNORECASE)
+WRITTEN_SQL = compiled_later(r"\s*(?:select|with|include\s+perfetto|create\s+perfetto)\s", re.IGNORECASE)
 # The importer that reads through trace_processor.
 ENGINES = "perfetto"
 # Options that choose a part of a recording, with their values where they are not given.

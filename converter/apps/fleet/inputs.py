@@ -16,26 +16,27 @@ from traceferry.apps.fleet import storage
 from traceferry.apps.fleet.storage import Info
 from traceferry.apps.fleet.tables import COLUMNS
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 from traceferry.files.decompress import COMPRESSED_SUFFIXES, without_compression
 from traceferry.files.known_files import is_program
 from traceferry.registry import EXPORTERS, IMPORTERS
 
-LABEL = re.compile(r"\{(\w+)\}")
+LABEL = compiled_later(r"\{(\w+)\}")
 # One part of a pattern: a label, or what stands for any text.
-PART = re.compile(r"\{(?P<label>\w+)\}|(?P<deep>\*\*/?)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[[^]]+\])")
-MAGIC = re.compile(r"[*?\[{]")
-ANYTHING = re.compile(".*", re.DOTALL)
+PART = compiled_later(r"\{(?P<label>\w+)\}|(?P<deep>\*\*/?)|(?P<star>\*)|(?P<one>\?)|(?P<set>\[[^]]+\])")
+MAGIC = compiled_later(r"[*?\[{]")
+ANYTHING = compiled_later(".*", re.DOTALL)
 # By their names these belong to a recording in the same folder, where there is one: the code of JIT compilers.
-COMPANION = re.compile(rf"(jit-\d+\.dump|perf-\d+\.map)({'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})?")
+COMPANION = compiled_later(rf"(jit-\d+\.dump|perf-\d+\.map)({'|'.join(map(re.escape, COMPRESSED_SUFFIXES))})?")
 # Of a recording that is a folder.
 FOLDER_MAIN = "data"
-FOLDER_PART = re.compile(r"data\.\d+")
+FOLDER_PART = compiled_later(r"data\.\d+")
 # Of a manifest; its other columns are labels.
 RECORDING_COLUMN = "recording"
 
 
 # What is written beside recordings, and is none: tables of a data set, and what `convert` makes.
-TABLE_FILE = re.compile(rf"(?:.*/)?(?:{'|'.join(COLUMNS)})/part-\d+\.parquet")
+TABLE_FILE = compiled_later(rf"(?:.*/)?(?:{'|'.join(COLUMNS)})/part-\d+\.parquet")
 LONGEST_NAME = 200
 # What is no program, by its name.
 RECORDED = tuple(suffix for importer in IMPORTERS for suffix in importer.suffixes)

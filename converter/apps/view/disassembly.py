@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from traceferry.common.errors import UsageError
+from traceferry.common.patterns import compiled_later
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,11 @@ class Machine:
     relative: bool = False
 
 
-X86_BRANCHES = re.compile(r"(?:bnd |notrack |lock )*(?:call|j[a-z]+|loop[a-z]*|xbegin)")
+X86_BRANCHES = compiled_later(r"(?:bnd |notrack |lock )*(?:call|j[a-z]+|loop[a-z]*|xbegin)")
 CONDITIONS = "eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le|al"
-ARM_BRANCHES = re.compile(rf"(?:b|bl|blx)(?:\.?(?:{CONDITIONS}))?(?:\.w)?|cbn?z|tbn?z")
-Z_BRANCHES = re.compile(r"brasl?|brct[gh]?|j[a-z]*|larl|c[a-z]*j[a-z]*")
-RISCV_BRANCHES = re.compile(r"c\.j|c\.jal|c\.b(?:eqz|nez)|jal|j|b(?:eq|ne|lt|ge|gt|le)u?z?")
+ARM_BRANCHES = compiled_later(rf"(?:b|bl|blx)(?:\.?(?:{CONDITIONS}))?(?:\.w)?|cbn?z|tbn?z")
+Z_BRANCHES = compiled_later(r"brasl?|brct[gh]?|j[a-z]*|larl|c[a-z]*j[a-z]*")
+RISCV_BRANCHES = compiled_later(r"c\.j|c\.jal|c\.b(?:eqz|nez)|jal|j|b(?:eq|ne|lt|ge|gt|le)u?z?")
 
 # By the processor's name as the model has it.
 MACHINES = {
@@ -41,9 +42,9 @@ MACHINES = {
     "s390x": Machine("SYSZ", ("MODE_BIG_ENDIAN",), "z/Architecture", Z_BRANCHES),
 }
 # The last operand of an instruction, if it is a number.
-TARGET = re.compile(r"(?:^|, )#?(-?(?:0x[0-9a-f]+|\d+))$")
+TARGET = compiled_later(r"(?:^|, )#?(-?(?:0x[0-9a-f]+|\d+))$")
 # An address that a register gets: jitted code calls it from there.
-LOADED = re.compile(r"movabs")
+LOADED = compiled_later(r"movabs")
 
 
 class Instruction(NamedTuple):

@@ -26,9 +26,10 @@ from traceferry.apps.view.symbol_server import QUESTIONS
 from traceferry.apps.view.threads import in_thread
 from traceferry.apps.view.viewers import COPY_POLICY, PAGE, VIEWERS, Viewer
 from traceferry.common.errors import TraceferryError
+from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import shown
 
-HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?", re.ASCII)
+HOST = compiled_later(r"(?:127\.0\.0\.1|localhost)(?::\d{1,5})?", re.ASCII)
 MAX_BODY = 8 << 20
 # For a request's body.
 BODY_SECONDS = 60

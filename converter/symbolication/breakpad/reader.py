@@ -6,13 +6,13 @@ writes them, of most compilers demangled.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from traceferry.common.errors import FormatError
+from traceferry.common.patterns import compiled_later
 from traceferry.files.source import Source
 from traceferry.model import Array, containing_interval, distinct
 from traceferry.symbolication.breakpad._records import Records
@@ -22,10 +22,10 @@ from traceferry.symbolication.interface import Frames, Function, Inline
 # ---------------------------------------------------------------- layout
 
 # MODULE operatingsystem architecture id name
-MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]+)(?: |\r?\n|$)")
+MODULE = compiled_later(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]+)(?: |\r?\n|$)")
 MAX_HEAD = 1 << 12
 # Whole bytes: on Windows it can be a number that is not a build id.
-CODE_ID = re.compile(rb"\nINFO CODE_ID ((?:[0-9A-Fa-f]{2})+)(?=[ \r\n]|$)")
+CODE_ID = compiled_later(rb"\nINFO CODE_ID ((?:[0-9A-Fa-f]{2})+)(?=[ \r\n]|$)")
 MAX_LINE = (1 << 31) - 1
 LAST = np.uint64((1 << 64) - 1)
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from traceferry.common.patterns import compiled_later
 from traceferry.common.report import Report
 from traceferry.symbolication.demangle import Demangler
 from traceferry.symbolication.jit_names.dotnet import DOTNET
@@ -103,7 +104,7 @@ def demangled(parsed: Mapping[str, Name], where: str, report: Report) -> dict[st
     return {text: name._replace(function=demangle(name.function)) for text, name in parsed.items()}
 
 
-_SYMBOL = re.compile(r"[\w.$@?]+")
+_SYMBOL = compiled_later(r"[\w.$@?]+")
 
 
 def producer_of(names: Sequence[str]) -> Producer:

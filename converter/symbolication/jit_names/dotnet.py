@@ -3,24 +3,23 @@ src/coreclr/utilcode/prettyprintsig.cpp, tiers of vm/prestub.cpp (GetJitOptimiza
 
 from __future__ import annotations
 
-import re
-
+from traceferry.common.patterns import compiled_later
 from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern, Split, fields, tier
 
 # ` [System.Private.CoreLib] ` between what a method returns and its class. Classes of what it returns have their
 # assembly without a blank behind it; arrays, no blank in front of the bracket.
-_ASSEMBLY = re.compile(r"(?:^| )\[([^\[\]]+)\] ")
-_BRACKETS = re.compile(r"\[[,*]*\]|[\[\]]")
+_ASSEMBLY = compiled_later(r"(?:^| )\[([^\[\]]+)\] ")
+_BRACKETS = compiled_later(r"\[[,*]*\]|[\[\]]")
 # Number of type parameters: List`1.
-_ARITY = re.compile(r"`[0-9]+")
+_ARITY = compiled_later(r"`[0-9]+")
 # Of nested classes; compiler-generated ones begin with `<`.
-_NESTED = re.compile(r"(?<=[\w>\]])[+/](?=[\w<])")
-_TYPE_WORD = re.compile(r"(?<![\w.])(?:value class|valuetype|class) ")
-_TYPE_ASSEMBLY = re.compile(r"(?<![\w\]>`&*])\[[^\[\],]+\](?=\S)")
+_NESTED = compiled_later(r"(?<=[\w>\]])[+/](?=[\w<])")
+_TYPE_WORD = compiled_later(r"(?<![\w.])(?:value class|valuetype|class) ")
+_TYPE_ASSEMBLY = compiled_later(r"(?<![\w\]>`&*])\[[^\[\],]+\](?=\S)")
 # Of an array with several dimensions, whose lower bounds are unknown: int32[0...,0...].
-_BOUND = re.compile(r"(?<=[\[,])0\.\.\.(?=[,\]])")
+_BOUND = compiled_later(r"(?<=[\[,])0\.\.\.(?=[,\]])")
 
-_BLANK = re.compile(r"(?<!,) ")
+_BLANK = compiled_later(r"(?<!,) ")
 # Behind the names of code that was compiled ahead.
 AHEAD = "[PreJIT]"
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from traceferry.common.patterns import compiled_later
 from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern, Split, machinery, plain, tier
 
 # label@path:line, whose path may be <internal:numeric>. A label has no @ but in `@ivar=`, a path hardly ever.
-_RUBY = re.compile(r"(.+)@([^@]+):([0-9]{1,9})", re.DOTALL)
+_RUBY = compiled_later(r"(.+)@([^@]+):([0-9]{1,9})", re.DOTALL)
 
 
 def _ruby_function(text: str) -> Parts | None:
@@ -43,7 +44,7 @@ RUBY: tuple[Pattern, ...] = (
     GENERIC,
 )
 
-_LUA_TRACE = re.compile(r"[0-9]{1,9}::(.*):([0-9]{1,9})", re.DOTALL)
+_LUA_TRACE = compiled_later(r"[0-9]{1,9}::(.*):([0-9]{1,9})", re.DOTALL)
 
 
 def _lua_trace(text: str) -> Parts | None:
@@ -57,7 +58,7 @@ LUAJIT: tuple[Pattern, ...] = (
     GENERIC,
 )
 
-_JULIA_NUMBERED = re.compile(r"(.+)_[0-9]{1,9}", re.DOTALL)
+_JULIA_NUMBERED = compiled_later(r"(.+)_[0-9]{1,9}", re.DOTALL)
 
 
 def _julia(text: str) -> Parts | None:
@@ -77,11 +78,11 @@ JULIA: tuple[Pattern, ...] = (
 )
 
 # library_Class_function: a library is an address, `::` the class of what is outside of classes.
-_DART = re.compile(
+_DART = compiled_later(
     r"(dart:_?[a-z]+(?:\.[a-z]+)*|(?:package|file|[a-z-]+-[a-z]+):.*?\.dart)_(::|_?[A-Za-z0-9$]+)(?:@[0-9]+)?_(.*)",
     re.DOTALL,
 )
-_PRIVATE = re.compile(r"@[0-9]+")
+_PRIVATE = compiled_later(r"@[0-9]+")
 
 
 def _dart_function(text: str) -> Parts | None:

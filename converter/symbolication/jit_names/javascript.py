@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from traceferry.common.patterns import compiled_later
 from traceferry.symbolication.jit_names.patterns import (
     GENERIC,
     Parts,
@@ -24,7 +25,7 @@ _TRAMPOLINE = tier("Trampoline", "darkgrey")
 # ---------------------------------------------------------------- positions
 
 # A space before a path, a drive or a scheme: `node:fs`, `file:///x`, `C:\x`, `../x`, `\\server`.
-_BEFORE_PATH = re.compile(r" (?=\.{0,2}/|\\\\|[A-Za-z][A-Za-z0-9+.-]*:)")
+_BEFORE_PATH = compiled_later(r" (?=\.{0,2}/|\\\\|[A-Za-z][A-Za-z0-9+.-]*:)")
 _ACCESSORS = ("get ", "set ")
 
 
@@ -110,7 +111,7 @@ _V8_MARKERS = (
 )
 # Node 16 and older write LazyCompile: and Function: where newer ones write JS:.
 _V8_TAGS = ("JS:", "Script:", "Eval:", "LazyCompile:", "Function:")
-_V8_MARKED = re.compile(
+_V8_MARKED = compiled_later(
     f"(?P<tag>{'|'.join(_V8_TAGS)})(?:{'|'.join(re.escape(m) for m, _ in sorted(_V8_MARKERS, reverse=True))})"
 )
 # wasm-to-js-<anonymous>-none: code of a WebAssembly module that is not one of its functions.
@@ -147,7 +148,7 @@ V8: tuple[Pattern, ...] = (
 # ---------------------------------------------------------------- JavaScriptCore
 
 # A hash has six letters and digits; private names begin with # too.
-_JSC_HASH = re.compile(r"#[^\W_]{6}\Z")
+_JSC_HASH = compiled_later(r"#[^\W_]{6}\Z")
 
 
 def _jsc_location(text: str) -> Parts:
@@ -189,7 +190,7 @@ JAVASCRIPTCORE: tuple[Pattern, ...] = (
 
 # ---------------------------------------------------------------- SpiderMonkey
 
-_ESCAPED = re.compile(r"(?:\\x[0-9A-F]{2}|\\u[0-9A-F]{4})+")
+_ESCAPED = compiled_later(r"(?:\\x[0-9A-F]{2}|\\u[0-9A-F]{4})+")
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 
+from traceferry.common.patterns import compiled_later
 from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern, fields, machinery, tier
 
-_JAVA_TYPE = re.compile(r"(\[*)(?:([BCDFIJSZ])|L([^;]+);)")
+_JAVA_TYPE = compiled_later(r"(\[*)(?:([BCDFIJSZ])|L([^;]+);)")
 # A name may have brackets, as `adds (two) numbers` of Kotlin.
-_JAVA_METHOD = re.compile(r"([^;]+);(.+)\(([^()]*)\)(?:V|\[*(?:[BCDFIJSZ]|L[^;()]+;))", re.DOTALL)
+_JAVA_METHOD = compiled_later(r"([^;]+);(.+)\(([^()]*)\)(?:V|\[*(?:[BCDFIJSZ]|L[^;()]+;))", re.DOTALL)
 _JAVA_WORDS = {
     "B": "byte", "C": "char", "D": "double", "F": "float", "I": "int", "J": "long", "S": "short", "Z": "boolean",
 }  # fmt: skip
@@ -54,10 +55,10 @@ HOTSPOT: tuple[Pattern, ...] = (
     machinery("", "stub", own=False),
 )
 
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\")
+_WINDOWS_PATH = compiled_later(r"[A-Za-z]:\\")
 # number$function$line, where the line is that of the trace's first operation. The name of an anonymous class has a zero
 # behind this part, which ends what is written: the method and the line are lost.
-_PHP_TRACE = re.compile(r"[0-9]{1,9}\$(?:(.*)\$([0-9]{1,9})|(.*@anonymous))", re.DOTALL)
+_PHP_TRACE = compiled_later(r"[0-9]{1,9}\$(?:(.*)\$([0-9]{1,9})|(.*@anonymous))", re.DOTALL)
 
 
 def _php_function(text: str, line: int = 0) -> Parts:
@@ -108,10 +109,10 @@ CPYTHON: tuple[Pattern, ...] = (
 
 # A name of C++ whose ABI tags are the number of the version and flags: numba/core/itanium_mangler.py. The parts of the
 # qualified name have their lengths before them, and each byte of other signs, in UTF-8, as _ and two digits.
-_NUMBA_PART, _NUMBA_VERSION = re.compile(r"[0-9]{1,4}"), re.compile(r"B[0-9]{1,2}v[0-9]+")
+_NUMBA_PART, _NUMBA_VERSION = compiled_later(r"[0-9]{1,4}"), compiled_later(r"B[0-9]{1,2}v[0-9]+")
 # An underscore stays what it is: fft_2d, step_e3 are names. Only what no such name has is a sign: <lambda> and other
 # words in angle brackets, and letters of two bytes and more.
-_NUMBA_SIGNS = re.compile(
+_NUMBA_SIGNS = compiled_later(
     r"_3c([a-z]+)_3e|(_[cd][0-9a-f]_[89ab][0-9a-f]|_e[0-9a-f](?:_[89ab][0-9a-f]){2}|_f[0-4](?:_[89ab][0-9a-f]){3})"
 )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 
+from traceferry.common.patterns import compiled_later
 from traceferry.symbolication.jit_names.patterns import GENERIC, Parts, Pattern, machinery
 
 # Namespace.Outer/Inner`1<int>, then the method: .ctor, <Main>m__0, System.IDisposable.Dispose, Sum<int>.
-_OWNER, _METHOD = re.compile(r"[\w<.$@][^:]*"), re.compile(r"[\w<.$@|`>\-]+(?:<.*>)?", re.DOTALL)
+_OWNER, _METHOD = compiled_later(r"[\w<.$@][^:]*"), compiled_later(r"[\w<.$@|`>\-]+(?:<.*>)?", re.DOTALL)
 _WRAPPER = "(wrapper "
 
 
