@@ -9,9 +9,10 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import Any, NoReturn, Protocol, cast
 
 # NumPy's library of linear algebra, of which nothing is used, starts a thread for each processor: a tenth of the CPU
 # time of a small conversion.
@@ -20,44 +21,51 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # back, they take several times as long as small ones (`NUMPY_MADVISE_HUGEPAGE=1 traceferry convert ...` shows it).
 os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
-from traceferry.apps.cli import (
-    aggregate,
-    check,
-    coach,
-    compare,
-    completion,
-    convert,
-    dump,
-    formats,
-    info,
-    pack,
-    query,
-    symbols,
-    view,
-)
 from traceferry.apps.cli.closed_pipe import drop_what_cannot_be_written
 from traceferry.apps.cli.command_parser import CommandParser
 from traceferry.apps.cli.environment import VARIABLES, fill_in
-from traceferry.apps.cli.options import DONE, FAILED, PROGRAM, RECORDING, look_into_folders, share_servers, with_values
+from traceferry.apps.cli.options import (
+    DONE,
+    FAILED,
+    PAGE,
+    PROGRAM,
+    RECORDING,
+    VIEWERS,
+    look_into_folders,
+    share_servers,
+    with_values,
+)
 from traceferry.apps.cli.termination import Terminated, terminable
 from traceferry.common.errors import FormatError, UsageError, within_limits
 from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 
+
+class Command(Protocol):
+    """A module of this package that is named after its command."""
+
+    def add_to(self, parser: CommandParser, /) -> None:
+        """Adds the options, and what --help says."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Returns the exit status."""
+
+
+# With what they do, in a line.
 COMMANDS = {
-    "view": (view, "show recordings in a viewer in the browser"),
-    "convert": (convert, "convert recordings for a viewer (the default command)"),
-    "info": (info, "summarize a recording"),
-    "compare": (compare, "show what changed between recordings, and fail if it is slower"),
-    "aggregate": (aggregate, "add up many recordings: tables to query, or one profile of all"),
-    "query": (query, "run SQL over a recording, in Perfetto's trace_processor"),
-    "check": (check, "check that a recording is complete and gives a valid trace"),
-    "pack": (pack, "put a recording into one file with what is found for it, to read elsewhere"),
-    "dump": (dump, "print the records of a recording"),
-    "symbols": (symbols, "make a GSYM file, look up addresses, compare symbols"),
-    "formats": (formats, "list the formats"),
-    "completion": (completion, "print a completion script for a shell"),
+    "view": "show recordings in a viewer in the browser",
+    "convert": "convert recordings for a viewer (the default command)",
+    "info": "summarize a recording",
+    "compare": "show what changed between recordings, and fail if it is slower",
+    "aggregate": "add up many recordings: tables to query, or one profile of all",
+    "query": "run SQL over a recording, in Perfetto's trace_processor",
+    "check": "check that a recording is complete and gives a valid trace",
+    "pack": "put a recording into one file with what is found for it, to read elsewhere",
+    "dump": "print the records of a recording",
+    "symbols": "make a GSYM file, look up addresses, compare symbols",
+    "formats": "list the formats",
+    "completion": "print a completion script for a shell",
 }
 # As a word of its own, or as the value of an option.
 HOME = compiled_later(rf"^(--[\w-]+=|-o)?~(?=/|{re.escape(os.sep)}|$)")
@@ -91,13 +99,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(shown(line), file=sys.stderr)
             return FAILED
         try:
-            arguments = parser().parse_args(with_values(words))
+            arguments = _parsed(with_values(words))
         finally:
             sys.stdout.flush()  # --help and --version end here
-        lines = fill_in(arguments, os.environ, {"viewer": (*view.VIEWERS, view.PAGE)})
+        lines = fill_in(arguments, os.environ, {"viewer": (*VIEWERS, PAGE)})
         if getattr(arguments, "verbose", False):
             for line in lines:
-                coach.tell(line)
+                print(shown(line), file=sys.stderr)
         share_servers(arguments)
         look_into_folders(arguments)
         with terminable(), within_limits(), _no_garbage_collection():
@@ -130,12 +138,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _is_for_the_status(arguments: argparse.Namespace) -> bool:
     """Whether a command does more than to print: it writes a file, or its exit status is an answer."""
-    return arguments.run is convert.run or any(getattr(arguments, name, None) for name in ("fail_on", "verify"))
+    writes = getattr(arguments, "command", "") == "convert"
+    return writes or any(getattr(arguments, name, None) for name in ("fail_on", "verify"))
 
 
 def _with_home(words: Sequence[str]) -> list[str]:
     """Puts the user's folder in place of ~ where a shell leaves it: in --sysroot=~/root, and in a pattern in quotes."""
-    return [HOME.sub(lambda found: f"{found[1] or ''}{os.path.expanduser('~')}", word, count=1) for word in words]
+    return [HOME.sub(_home_of, word, count=1) if "~" in word else word for word in words]
+
+
+def _home_of(found: re.Match[str]) -> str:
+    return f"{found[1] or ''}{os.path.expanduser('~')}"
 
 
 def _with_command(words: list[str]) -> list[str]:
@@ -198,6 +211,32 @@ class _AllCommands(argparse.ArgumentParser):
         self.exit(FAILED, shown(f"traceferry: {message} (see: traceferry --help)") + "\n")
 
 
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """Asks the parser of the command alone: those of all commands take as long as a small conversion."""
+    if words[0] not in COMMANDS or words[0] == "completion":
+        return parser().parse_args(words)
+    alone = CommandParser(prog=f"traceferry {words[0]}")
+    _fill(alone, words[0])
+    return alone.parse_args(words[1:])
+
+
+def _fill(parser: CommandParser, name: str) -> None:
+    """Adds to a parser what belongs to this command."""
+    command = cast("Command", import_module(f"traceferry.apps.cli.{name}"))
+    parser.set_defaults(run=command.run, command=name)
+    command.add_to(parser)
+    parser.shorten_usage()
+    parser.find_commands = _all_commands
+
+
+def _all_commands() -> Mapping[str, CommandParser]:
+    """Of each command one that is filled: to tell which of them has an option."""
+    made = {name: CommandParser(prog=f"traceferry {name}") for name in COMMANDS}
+    for name, of_one in made.items():
+        _fill(of_one, name)
+    return made
+
+
 def parser() -> argparse.ArgumentParser:
     variables = ", ".join(variable.name for variable in VARIABLES)
     of_all = _AllCommands(
@@ -215,12 +254,9 @@ def parser() -> argparse.ArgumentParser:
     commands = of_all.add_subparsers(
         title="commands", required=True, metavar="COMMAND", prog="traceferry", parser_class=CommandParser
     )
-    for name, (command, summary) in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         of_one = commands.add_parser(name, help=summary)
-        of_one.set_defaults(run=command.run)
-        command.add_to(of_one)
-        of_one.shorten_usage()
-    for of_one in commands.choices.values():
-        of_one.commands = commands.choices
+        _fill(of_one, name)
+        of_one.fill_description()  # a script for a shell shows it
     commands.choices["completion"].set_defaults(whole=of_all)
     return of_all

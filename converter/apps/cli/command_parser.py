@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from traceferry.common.shown_text import shown
@@ -12,6 +12,7 @@ from traceferry.common.suggestions import did_you_mean
 # Of the arguments that take any number of words: inputs, those of `compare`, and those of `query`, the last of which is
 # SQL.
 TAKEN = ("inputs", "recordings", "words")
+HELP_WIDTH = 78
 
 
 class OneOutput(argparse.Action):
@@ -41,8 +42,20 @@ class CommandParser(argparse.ArgumentParser):
         self.rare.add_argument("-h", "--help", action="help", help="show this help message and exit")
         # What people type for options that are called otherwise, as other tools call them.
         self.synonyms: dict[str, str] = {}
-        # All commands, by name.
-        self.commands: Mapping[str, CommandParser] = {}
+        # In one line: what --help says first.
+        self.explanation = ""
+        # Makes those of all commands, by name: only a mistyped option needs them.
+        self.find_commands: Callable[[], Mapping[str, CommandParser]] = dict
+
+    def format_help(self) -> str:
+        self.fill_description()
+        return super().format_help()
+
+    def fill_description(self) -> None:
+        """Breaks the explanation into lines, when somebody reads it."""
+        import textwrap
+
+        self.description = textwrap.fill(self.explanation, HELP_WIDTH)
 
     def shorten_usage(self) -> None:
         """Leaves the options out of the line of usage: they stand below it, in their groups."""
@@ -75,7 +88,7 @@ class CommandParser(argparse.ArgumentParser):
         option = word.split("=")[0]
         if option in self.synonyms:
             return f"unknown option; did you mean {self.synonyms[option]}?"
-        other = next((name for name, command in self.commands.items() if option in command.options()), None)
+        other = next((name for name, command in self.find_commands().items() if option in command.options()), None)
         if other is not None:
             return f"unknown option; traceferry {other} has it"
         is_long = option.startswith("--")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,12 +23,13 @@ if TYPE_CHECKING:
     from traceferry.reading import LoadOptions
     from traceferry.symbolication.debuginfod import OnDownload
 
+# Of `view`: the viewers by name, and a page of its own.
+VIEWERS, PAGE = ("firefox", "perfetto"), "page"
 # Exit statuses.
 DONE = 0
 FOUND = 1  # what --fail-on, --verify or check looks for
 FAILED = 2  # nothing was written
 
-HELP_WIDTH = 78
 # Of the formats, for --help: a recording of samples or code, and one of calls with its program.
 SAMPLES = next(importer for importer in registry.IMPORTERS if importer.finds_symbols and not importer.viewer)
 RECORDING = SAMPLES.example
@@ -48,7 +48,7 @@ FAIL_ON: tuple[FailOn, ...] = ("loss", "damage")
 
 def explain(parser: CommandParser, description: str, examples: str) -> None:
     """Adds what --help says of a command. examples: of command lines, one in each line."""
-    parser.description = textwrap.fill(description, HELP_WIDTH)
+    parser.explanation = description
     parser.epilog = "examples:" + "".join(f"\n  {example}" for example in examples.splitlines())
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from traceferry.apps.cli import coach, options, view_page
 from traceferry.apps.cli.command_parser import CommandParser
+from traceferry.apps.cli.options import PAGE, VIEWERS
 from traceferry.apps.cli.progress import loaded
 from traceferry.apps.cli.termination import Terminated
 from traceferry.common.errors import UsageError
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from traceferry.apps.view.conversion import Conversion
     from traceferry.apps.view.viewers import Viewer
 
-VIEWERS = ("firefox", "perfetto")
-PAGE = "page"
 MAX_PORT = 65535
 
 
