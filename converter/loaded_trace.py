@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from traceferry.common.report import n_times
-from traceferry.data_tables import Batch, DataColumn, DataTable, Kind, objects, shown_cell
+from traceferry.data_tables import Batch, DataColumn, DataTable, Kind, escaped, objects, shown_cell
 from traceferry.model import FIELD_DTYPES, Array, MarkerField, Process, Table, Thread, ThreadData, Trace, TraceBuilder
 from traceferry.timeline.whole_calls import WholeCalls
 
@@ -193,13 +192,13 @@ class LoadedTrace(Trace):
             ("functions", f"{len(self.funcs):,}"),
             ("report", _listed([f"{i.severity}: {i.title}, {n_times(i.count)}" for i in lost])),
         ]  # fmt: skip
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{text}</td></tr>" for name, text in facts if text)
-        return f"<table><caption>{escape(repr(self))}</caption><tbody>{rows}</tbody></table>"
+        rows = "".join(f"<tr><th>{escaped(name)}</th><td>{text}</td></tr>" for name, text in facts if text)
+        return f"<table><caption>{escaped(repr(self))}</caption><tbody>{rows}</tbody></table>"
 
 
 def _listed(texts: list[str]) -> str:
     """Returns the first of them as HTML, and how many more there are."""
-    shown = [escape(shown_cell(text)) for text in texts[:LISTED]]
+    shown = [escaped(shown_cell(text)) for text in texts[:LISTED]]
     return "<br>".join([*shown, *[f"and {len(texts) - LISTED:,} more"] * (len(texts) > LISTED)])
 
 

@@ -21,7 +21,6 @@ from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import Companion, ImportContext, LoadOptions, Paths, Reading
 from traceferry.symbolication.function_names import demangle_functions
 from traceferry.timeline.apart import begin_together
-from traceferry.timeline.select import select_lasting, select_range, select_threads
 
 if TYPE_CHECKING:
     from traceferry.symbolication.debuginfod import Servers
@@ -101,10 +100,14 @@ def _kept(source: Source, keeping: Keeping) -> Source:
 def narrowed(trace: Trace, options: LoadOptions) -> Trace:
     """Returns the threads, the range and the calls that the options ask for. Raises UsageError if there are none."""
     if options.threads:
+        from traceferry.timeline.select import select_threads
+
         trace = select_threads(trace, _as_list(options.threads))
     if options.time_range is not None:
         trace = _in_range(trace, *options.time_range)
     if options.min_duration_ns > 0:
+        from traceferry.timeline.select import select_lasting
+
         trace = select_lasting(trace, options.min_duration_ns)
     if options.max_events is None:
         return trace
@@ -115,6 +118,8 @@ def narrowed(trace: Trace, options: LoadOptions) -> Trace:
 
 def _in_range(trace: Trace, start_ns: int | None, end_ns: int | None) -> Trace:
     """Returns what lies between two times after the start of the recording. Raises UsageError if nothing does."""
+    from traceferry.timeline.select import select_range
+
     begins, ends = trace.start_ts, trace.end_ts
     # Without an end, what happens last is in the range.
     start, end = start_ns or 0, ends - begins + 1 if end_ns is None else end_ns

@@ -10,14 +10,13 @@ from traceferry.common.errors import FormatError, OtherContentError, UsageError
 from traceferry.common.shown_text import shown
 from traceferry.common.suggestions import did_you_mean
 from traceferry.files.json_text import JsonText, is_json, is_page, members_seen
-from traceferry.files.known_files import kind_of_unknown, known_file
-from traceferry.files.output import Output
-from traceferry.files.source import Source
-from traceferry.reading import Reading
 
 if TYPE_CHECKING:
     from traceferry.analysis.compare.comparison import Comparison
+    from traceferry.files.output import Output
+    from traceferry.files.source import Source
     from traceferry.model import TraceBuilder
+    from traceferry.reading import Reading
 
 HEAD_SIZE = 256
 TEXT_HEAD_SIZE = 1 << 16
@@ -26,8 +25,8 @@ GB = 10**9
 # Of Chromium's texts: 2^29 - 24 characters (v8's String::kMaxLength).
 LONGEST_TEXT = (1 << 29) - 24
 # Writes a trace and calls the last argument with numbers of records that are done. Losses go into the trace's report.
-Write = Callable[["TraceBuilder", Output, Callable[[int], None]], None]
-WriteComparison = Callable[["Comparison", Output], None]
+Write = Callable[["TraceBuilder", "Output", Callable[[int], None]], None]
+WriteComparison = Callable[["Comparison", "Output"], None]
 
 
 class ImporterModule(Protocol):
@@ -425,6 +424,8 @@ def detect(source: Source) -> Importer:
     found = sniffed(head) or (sniffed(text) if len(text) > len(head) else None)
     if found is not None:
         return found
+    from traceferry.files.known_files import kind_of_unknown, known_file
+
     known = known_file(source.data, source.path)
     if known:
         raise OtherContentError(f"{known} (see: traceferry formats)", 0, path=source.path)

@@ -33,7 +33,7 @@ NAMED = {
     "converter/symbolication/jit_names/__init__.py": {"mono"},
     "converter/symbolication/jit_names/mono.py": {"mono"},
     # trace_processor reads Perfetto traces, and its package has this name.
-    "converter/apps/cli/options.py": {"perfetto"},
+    "converter/apps/cli/options.py": {"firefox", "perfetto"},
     "converter/apps/cli/query.py": {"perfetto"},
     "converter/trace_processor/engine.py": {"perfetto"},
     "converter/trace_processor/file_access.py": {"perfetto"},
@@ -50,7 +50,6 @@ NAMED = {
     "converter/apps/cli/__init__.py": {"firefox", "perf", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},
     "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},
-    "converter/apps/cli/view.py": {"firefox", "perfetto"},
     "converter/apps/fleet/inputs.py": {"perf"},
     "converter/files/known_files.py": {"perf", "collapsed", "speedscope", "folded"},
     "converter/files/known_texts.py": {"perf", "collapsed", "speedscope", "folded", "gecko", "pprof", "strace"},

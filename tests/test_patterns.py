@@ -24,16 +24,19 @@ def test_it_is_compiled_once_and_when_it_is_used(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(re, "compile", counted)
     later = compiled_later("a+")
     assert compiled == []
-    assert later.match("aa") and later.match("aa")
+    assert later.match("aa")
+    assert later.match("aa")
     assert compiled == ["a+"]
 
 
 def test_it_does_what_a_pattern_does() -> None:
     later = compiled_later("(a)(?P<rest>b*)", re.IGNORECASE)
     found = later.fullmatch("ABB")
-    assert found is not None and found["rest"] == "BB"
+    assert found is not None
+    assert found["rest"] == "BB"
     assert later.sub(r"\1", "xabby") == "xay"
-    assert later.pattern == "(a)(?P<rest>b*)" and later.groupindex == {"rest": 2}
+    assert later.pattern == "(a)(?P<rest>b*)"
+    assert later.groupindex == {"rest": 2}
     assert compiled_later(b"a").match(b"ab") is not None
 
 

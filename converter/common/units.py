@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
 from traceferry.common.errors import UsageError
 
@@ -29,6 +28,8 @@ def parse_frequency(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmg]?hz)?\s*", text, re.ASCII | re.IGNORECASE)
     if match is None:
         raise UsageError(f"{text!r} is not a valid frequency: write a number and Hz, kHz, MHz or GHz, as 2.1GHz")
+    from decimal import Decimal  # few conversions are told a frequency
+
     return round(Decimal(match[1]) * HZ[(match[2] or "Hz").lower()])
 
 

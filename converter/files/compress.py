@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from isal import isal_zlib
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 LEVEL = 1
 BLOCK = 1 << 20
@@ -77,6 +79,8 @@ class Gzip:
         if self._jobs == 1:
             return [self._taken(_compressed(block, before))]
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # small outputs are one block
+
             self._pool = ThreadPoolExecutor(self._jobs, thread_name_prefix="gzip")
         self._under_way.append(self._pool.submit(_compressed, block, before))
         ready = list[bytes]()

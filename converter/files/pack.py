@@ -3,7 +3,6 @@ layout. A pack may be anybody's: nothing of it is written to disk, and names in 
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from traceferry.files.source import Source
 SUFFIX = ".tfpack"
 MANIFEST = "traceferry-pack.json"
 VERSION = 1
-BLOCK = tarfile.BLOCKSIZE
+BLOCK = 512
 MAX_MEMBERS = 1 << 17
 # Of the name that a member is called after; a tar header holds 100 bytes.
 MAX_NAME = 60
@@ -67,6 +66,8 @@ def unpacked_source(value: Any, answers: Answers, limit: Limit) -> Source:
 def _members(source: Source) -> dict[str, memoryview]:
     """Returns the archive's files. Raises FormatError for anything else in it, names twice, and sizes beyond its
     end."""
+    import tarfile  # few recordings are packs
+
     data, at = source.data, 0
     members: dict[str, memoryview] = {}
     while at + BLOCK <= len(data):
@@ -118,6 +119,8 @@ def archive_of(inputs: Sequence[Source], answers: Mapping[str, Any]) -> dict[str
 
 def write_pack(out: Sink, members: Mapping[str, bytes | memoryview]) -> None:
     """Writes an archive: the same members give the same bytes."""
+    import tarfile
+
     import zstandard
 
     with zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).stream_writer(out, closefd=False) as packer:  # type: ignore[arg-type]

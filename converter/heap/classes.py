@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.heap._dominators import merge_classes
+from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.heap.dominators import immediate_dominators, root_kinds
 from traceferry.model import Array, HeapGraph, Trace, sums
 
@@ -15,7 +16,6 @@ MAX_DEPTH = 256  # frames of a stack of classes, with what holds it
 
 SEVERAL_ROOTS = "[several roots]"
 NO_ROOT = "[no recorded root]"
-UNKNOWN_CLASS = "[unknown class]"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from itertools import count
 
 import numpy as np
 
-from traceferry.heap.classes import UNKNOWN_CLASS, ClassTree, by_class, counted
+from traceferry.heap.class_names import UNKNOWN_CLASS
+from traceferry.heap.classes import ClassTree, by_class, counted
 from traceferry.model import SAMPLES, Array, HeapSnapshot, Process, Table, Thread, ThreadData, TraceBuilder
 
 NO_SITE = "[no recorded site]"

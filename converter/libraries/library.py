@@ -166,6 +166,8 @@ class Library:
         return LibraryFile(self.symbols, self.binary, self._function_ranges)
 
     def _function_ranges(self) -> tuple[Array, Array]:
+        if self.binary is None:
+            return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         from traceferry.unwinding.functions import function_ranges
 
         return function_ranges(self.binary, self.debug)

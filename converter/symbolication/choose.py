@@ -12,11 +12,11 @@ from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.report import Report
 from traceferry.files.source import Source, open_regular
 from traceferry.symbolication.build_id import DEBUG_ID_DIGITS, is_same_build
-from traceferry.symbolication.interface import Symbols
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
     from traceferry.symbolication.debug_links import LinkedFiles
+    from traceferry.symbolication.interface import Symbols
 
 ELF_MAGIC = b"\x7fELF"
 # GSYM_MAGIC 0x4753594d in either byte order.

@@ -7,7 +7,7 @@ from bisect import bisect_left, insort
 import numpy as np
 
 from traceferry.model import Array, TraceBuilder, sums
-from traceferry.symbolication.jit_names.patterns import Tier
+from traceferry.symbolication.tiers import Tier
 
 
 def add_tier(trace: TraceBuilder, tier: Tier) -> int:

@@ -6,7 +6,6 @@ Sources: GDB's manual, "Debugging Information in Separate Files" and "Debugging 
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -117,6 +116,8 @@ def mini_debug_info(binary: Binary) -> Binary | None:
     packed = _content(binary, MINI_DEBUG_INFO)
     if not packed:
         return None
+    import lzma  # few files have such a section
+
     limit = max(FREE, MAX_RATIO * len(packed))
     try:
         reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, DICTIONARY)

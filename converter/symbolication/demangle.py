@@ -17,16 +17,14 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceferry.common.patterns import compiled_later
 from traceferry.common.report import Report
 from traceferry.files.answers import Answers, checked
-from traceferry.symbolication.d_names import D, d_name
-from traceferry.symbolication.functional import functional_name
-from traceferry.symbolication.interface import Frames
-from traceferry.symbolication.procedural import procedural_name
-from traceferry.symbolication.rust import rust_name
+
+if TYPE_CHECKING:
+    from traceferry.symbolication.interface import Frames
 
 ITANIUM = ("_Z", "__Z", "___Z")
 # macOS has another underscore in front.
@@ -65,6 +63,24 @@ CLOCK_SECONDS, CLOCK_FACTOR = 60, 10
 SHOWN = 100
 
 
+class _Readers(NamedTuple):
+    """Demangle names of some languages; None: it is of another."""
+
+    rust: Callable[[str], str | None]
+    functional: Callable[[str], str | None]
+    procedural: Callable[[str], str | None]
+
+
+@cache
+def _readers() -> _Readers:
+    """Imports them with the first name: many recordings have none."""
+    from traceferry.symbolication.functional import functional_name
+    from traceferry.symbolication.procedural import procedural_name
+    from traceferry.symbolication.rust import rust_name
+
+    return _Readers(rust_name, functional_name, procedural_name)
+
+
 class Demangler:
     """Demangles names, each once.
 
@@ -92,13 +108,13 @@ class Demangler:
         for name in dict.fromkeys(names):
             if name in self._shown:
                 continue
-            rust = rust_name(name) if name.startswith(MANGLED) else None
+            rust = _readers().rust(name) if name.startswith(MANGLED) else None
             if rust is not None:
                 self._enter(name, rust)
             elif SWIFT_AND_D.match(name):
                 self._enter(name, self._by_other_library(name))
             elif not name.startswith(ITANIUM) or "\0" in name:
-                self._enter(name, functional_name(name) or procedural_name(name) or name)
+                self._enter(name, _readers().functional(name) or _readers().procedural(name) or name)
             elif is_harmless(name):
                 shown = demangled(name)
                 self._enter(name, shown if shown != name else self._by_other_library(name))
@@ -119,6 +135,8 @@ class Demangler:
         """Returns a name of Swift or D, or one of C++ that LLVM's demangler refuses, demangled if that is possible."""
         if name in self._known:
             return self._known[name]
+        from traceferry.symbolication.d_names import D, d_name
+
         read = other_demangler()
         if read is None:
             self.unread.append(name)

@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction, distinct
-from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.demangle import Demangler, shown_frames, shown_path
-from traceferry.symbolication.elf import ElfSymbols
 from traceferry.symbolication.interface import Frames, Lookup, Symbols, look_up_apart, look_up_nothing
+
+if TYPE_CHECKING:
+    from traceferry.symbolication.binary import Binary
+    from traceferry.symbolication.elf import ElfSymbols
 
 ADDRESSES = 1 << 64
 
@@ -44,6 +47,8 @@ class LibraryFile:
 
     def first_lines(self, names: set[str]) -> dict[str, int]:
         """Returns the lines at which functions of these linkage names are declared, where debug information tells."""
+        from traceferry.symbolication.elf import ElfSymbols
+
         missing = names - self._first_lines.keys()
         if missing and isinstance(self.symbols, ElfSymbols):
             self._first_lines.update(dict.fromkeys(missing, 0) | self.symbols.declared_lines(missing))
@@ -75,8 +80,12 @@ class LibraryFile:
     def _stubs(self) -> ElfSymbols | None:
         """Symbols that know the stubs of the procedure linkage table, where the symbols, being in another file, do
         not."""
+        if self.binary is None:
+            return None
+        from traceferry.symbolication.elf import ElfSymbols
+
         is_own = isinstance(self.symbols, ElfSymbols) and self.symbols.binary is self.binary
-        return ElfSymbols(self.binary) if self.binary is not None and not is_own else None
+        return None if is_own else ElfSymbols(self.binary)
 
 
 def unnamed(start: int) -> str:

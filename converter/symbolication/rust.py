@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from string import ascii_letters, digits
 
 from traceferry.common.patterns import compiled_later
 
@@ -32,7 +31,7 @@ TYPES = {
     **dict.fromkeys("abcdefhijlmnopstuvxyz", ""), **PATHS,
 }  # fmt: skip
 CONSTANTS = {"p": "", "B": "r", **dict.fromkeys("abchijlmnostxy", "h")}
-DIGITS_62 = {digit: nth for nth, digit in enumerate(digits + ascii_letters)}
+DIGITS_62 = {digit: nth for nth, digit in enumerate("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")}
 MOST_NESTED = 100
 # A byte of a mangled name stands for a few bytes of text: `{closure#0}` for NC and a number. But references alone can
 # let the text grow as 2 to their number, which those of no compiler do.

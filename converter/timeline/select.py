@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from traceferry.model import (
     Trace,
     TraceBuilder,
 )
-from traceferry.timeline.balance import Part, calls_lasting, calls_within
+
+if TYPE_CHECKING:
+    from traceferry.timeline.balance import Part
 
 THREADS_LISTED = 30
 
@@ -53,6 +56,8 @@ def select_range(trace: Trace, start_ts: int, end_ts: int) -> Trace:
 def select_lasting(trace: Trace, min_ns: int) -> Trace:
     """Returns the trace without the calls shorter than min_ns; their time counts for their callers. Events stay. If no
     thread has calls, the report says so once all are loaded."""
+    from traceferry.timeline.balance import calls_lasting
+
     some_thread_has_calls = False
 
     def change(trace: TraceBuilder, data: ThreadData) -> ThreadData:
@@ -129,6 +134,7 @@ def events_lasting(trace: Trace) -> set[int]:
 def tables_within(data: ThreadData, start_ts: int, stop_ts: int, lasting: Container[int]) -> ThreadData:
     """Returns the tables of a thread in [start_ts, stop_ts), with what reaches into it cut. lasting: as of
     `events_lasting`."""
+    from traceferry.timeline.balance import calls_within
 
     def samples(row: int, table: Table) -> Table:
         return (_waits_within if row in lasting else _within)(table, start_ts, stop_ts)

@@ -13,7 +13,7 @@ from traceferry.exporters.perfetto._packets import OutputBuffer
 from traceferry.exporters.perfetto.packets import Packets
 from traceferry.exporters.perfetto.samples import Samples
 from traceferry.heap._allocations import tally
-from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.model import SAMPLES, Array, Event, Process, Table, Thread, Trace, distinct
 from traceferry.native.arrays import grown
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceferry.files.json_text import is_json, members_seen
 from traceferry.files.source import Source
-from traceferry.importers.firefox.layout import JSLB_MAGIC
-from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext, MappedFile
+from traceferry.importers.firefox.magic import JSLB_MAGIC
 
 if TYPE_CHECKING:
     from traceferry.importers.firefox.decode import Profile
+    from traceferry.model import TraceBuilder
+    from traceferry.reading import Companion, ImportContext, MappedFile
 
 MEMBERS = {"meta", "threads"}
 WRAPPED, OLD, VERSION = "profile", "profileJSON", "preprocessedProfileVersion"

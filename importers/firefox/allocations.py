@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceferry.heap.classes import UNKNOWN_CLASS
-from traceferry.heap.views import class_frame
+from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.importers.firefox._stacks import intern_leaves
 from traceferry.importers.firefox.columns import BadRows, Columns
 from traceferry.importers.firefox.markers import Rows as Markers
@@ -125,6 +124,8 @@ def objects_of(rows: Rows) -> tuple[Array, Array]:
 def table_of(trace: TraceBuilder, rows: Rows, stacks: Array, first_object: int) -> Table:
     """Returns ALLOCATIONS. stacks: the trace's of each of the thread's and, behind them, none; first_object: what the
     numbers of this thread's objects begin with."""
+    from traceferry.heap.views import class_frame  # few profiles have allocations
+
     intern = trace.strings.intern
     number, made_by = objects_of(rows)
     names = [rows.class_name[row] for row in made_by.tolist()]

@@ -13,7 +13,7 @@ from traceferry.importers.firefox.layout import DEFAULT_CATEGORIES, JAVASCRIPT, 
 from traceferry.model import Array, TraceBuilder
 from traceferry.native.distinct import distinct_with_places
 from traceferry.symbolication.code_mapping import add_tier
-from traceferry.symbolication.jit_names import Tier
+from traceferry.symbolication.tiers import Tier
 
 # Subcategories and values of `implementation` that are tiers, as SpiderMonkey, V8, JavaScriptCore and samply name them.
 TIER = compiled_later(

@@ -9,7 +9,8 @@ from traceferry.common.errors import FormatError
 from traceferry.files.json_text import JsonText, Range
 from traceferry.files.source import Source
 from traceferry.importers.firefox.jslb import Slabs
-from traceferry.importers.firefox.layout import JSLB_MAGIC, SLAB
+from traceferry.importers.firefox.layout import SLAB
+from traceferry.importers.firefox.magic import JSLB_MAGIC
 
 Members = dict[str, Any]
 

@@ -17,12 +17,12 @@ from traceferry.importers.firefox.layout import (
     JSLB_ENTRY,
     JSLB_HEADER,
     JSLB_JSON,
-    JSLB_MAGIC,
     JSLB_VERSION,
     MAX_SLAB_DEPTH,
     SLAB,
     SLAB_DTYPES,
 )
+from traceferry.importers.firefox.magic import JSLB_MAGIC
 from traceferry.model import Array
 
 COLUMN_DEPTH = 2

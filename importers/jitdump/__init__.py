@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceferry.files.source import Source
-from traceferry.importers.jitdump.layout import may_be_called, read_header, structs
-from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext, MappedFile
+from traceferry.importers.jitdump.magic import BEGINS
 
 if TYPE_CHECKING:
     from traceferry.importers.jitdump.decode import Dump
+    from traceferry.model import TraceBuilder
+    from traceferry.reading import Companion, ImportContext, MappedFile
 
 
 def sniff(head: memoryview) -> bool:
+    if bytes(head[:4]) not in BEGINS:
+        return False
+    from traceferry.importers.jitdump.layout import read_header
+
     return read_header(head) is not None
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """Decoded dumps. companions: the source files that a dump names are none, since people share what is converted."""
 
     dumps: Sequence[Dump]
@@ -45,6 +47,8 @@ def read(sources: Sequence[Source]) -> Reading:
 def began_at(source: Source) -> int | None:
     """Returns the time of the first record, in ns; None where there is none, or times are a processor's counter. The
     header's is on a clock of the writer's choice."""
+    from traceferry.importers.jitdump.layout import read_header, structs
+
     header = read_header(source.data)
     if header is None or header.has_ticks:
         return None
@@ -54,6 +58,8 @@ def began_at(source: Source) -> int | None:
 
 def was_called(source: Source, name: str) -> bool:
     """Returns whether a file can have had this name when it was recorded: it has the number of its process."""
+    from traceferry.importers.jitdump.layout import may_be_called, read_header
+
     header = read_header(source.data)
     return header is not None and may_be_called(header, name)
 

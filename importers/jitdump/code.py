@@ -17,7 +17,8 @@ from traceferry.importers.jitdump.sources import SourceTexts
 from traceferry.model import Array, Clock, CodeUnwinding, TraceBuilder, distinct
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import CodeMappings, add_tier
-from traceferry.symbolication.jit_names import Name, Tier, demangled, producer_of
+from traceferry.symbolication.jit_names import Name, demangled, producer_of
+from traceferry.symbolication.tiers import Tier
 from traceferry.timeline.ticks import Counter
 
 NO_COLOR = "grey"

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
-MAGIC = 0x4A695444  # "JiTD"
+from traceferry.importers.jitdump.magic import MAGIC
+
 HEADER_SIZE = 40
 RECORD_HEADER_SIZE = 16
 VERSIONS = (1, 2)

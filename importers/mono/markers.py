@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.importers.mono import layout
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames, has_code
@@ -254,6 +254,8 @@ def _handle_flows(log: Log) -> Array:
     """Returns the number of each record's flow, which is from a handle's creation to its end; 0 is none."""
     records, flow = log.records, np.zeros(len(log.records), np.int64)
     rows = records.in_time(records.of(*layout.HANDLES))
+    if not len(rows):
+        return flow
     created = np.isin(records.kind[rows], layout.HANDLES_CREATED)
     first, last = pairs(rows, created, ~created, records["type"][rows], records["handle"][rows])
     numbered = rows[created | np.isin(rows, last)]

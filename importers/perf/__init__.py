@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,11 +23,11 @@ def sniff(head: memoryview) -> bool:
     return bytes(head[:8]) in (MAGIC, MAGIC_BIG)
 
 
-@dataclass(frozen=True)
 class Reading:
     """Decoded recordings, each with its input."""
 
-    recordings: Sequence[tuple[Source, Recording]]
+    def __init__(self, recordings: Sequence[tuple[Source, Recording]]) -> None:
+        self.recordings = recordings
 
     @property
     def companions(self) -> Sequence[Companion]:

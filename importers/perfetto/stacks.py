@@ -17,7 +17,7 @@ from traceferry.model import Array, TraceBuilder
 from traceferry.model.categories import KERNEL, OF_V8, OTHER, category_of_file
 from traceferry.symbolication.build_id import debug_id_of
 from traceferry.symbolication.code_mapping import add_tier
-from traceferry.symbolication.jit_names import Tier
+from traceferry.symbolication.tiers import Tier
 from traceferry.timeline.stack_profiles import LANGUAGES
 
 # Of scripts, what is known of is a function.

@@ -40,6 +40,8 @@ _TIME = (
     rb"(?: \(\+ {0,16}\d{1,12}\.\d{1,9}\))? "
 )
 LINE = compiled_later(rb" {0,16}" + _THREAD + rb" {0,16}" + _TIME + rb"(?P<rest>.*)")
+# Of the number of a thread, or a time.
+BEGINNINGS = tuple(b"[0123456789"[at : at + 1] for at in range(11))
 _RESULT = rb"\s{1,256}= (?P<result>.*?)(?: <(?P<lasted>\d{1,9}\.\d{1,9})>)?"
 CALL = compiled_later(rb"(?P<name>[a-z_]\w{0,63})\((?P<arguments>.*)\)" + _RESULT)
 UNFINISHED = compiled_later(rb"(?P<name>[a-z_]\w{0,63})\((?P<arguments>.*?),? {0,2}<unfinished \.\.\.>")
@@ -143,7 +145,11 @@ def lines(data: memoryview) -> Iterator[tuple[int, bytes]]:
 
 def sniffed(head: memoryview) -> bool:
     """Whether one of the first lines is one with a time: output of the program may stand in front."""
-    return any(line_of(text) is not None for _, text in islice(lines(head[:HEAD]), FIRST_LINES))
+    return any(
+        # Most files are something else: the patterns are not needed for those.
+        text.lstrip()[:1] in BEGINNINGS and line_of(text) is not None
+        for _, text in islice(lines(head[:HEAD]), FIRST_LINES)
+    )
 
 
 def described(source: Source, offset: int) -> Iterator[str]:

@@ -4,23 +4,22 @@ profiling mode."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceferry.common.errors import FormatError, UsageError
 from traceferry.files.source import Source
-from traceferry.importers.xray.layout import HEADER_SIZE, TYPE_FDR, Header, is_profile, read_header
-from traceferry.importers.xray.log_names import places_of_program
-from traceferry.model import TraceBuilder
-from traceferry.reading import Companion, ImportContext, MappedFile
+from traceferry.importers.xray.magic import TYPE_FDR, is_profile, may_be_log
 
 if TYPE_CHECKING:
     from traceferry.common.report import Report
     from traceferry.importers.xray.functions import Object
+    from traceferry.importers.xray.layout import Header
     from traceferry.importers.xray.log import Log, Recorded
     from traceferry.importers.xray.profile import Profile, ProfileHeader
     from traceferry.importers.xray.programs import Programs
+    from traceferry.model import TraceBuilder
+    from traceferry.reading import Companion, ImportContext, MappedFile
 
 HEADER_OF_PROFILE = "XRayProfilingFileHeader"
 
@@ -30,17 +29,17 @@ def sniff(head: memoryview) -> bool:
     first record must be one."""
     if is_profile(head):
         return True
-    header = read_header(head)
-    if header is None:
+    if not may_be_log(head):
         return False
-    # Most files are something else: what reads records is not needed for them.
+    # Most files are something else: what reads headers and records is not needed for them.
+    from traceferry.importers.xray.layout import read_header
     from traceferry.importers.xray.records import first_record_is_plausible
 
-    return first_record_is_plausible(head, header)
+    header = read_header(head)
+    return header is not None and first_record_is_plausible(head, header)
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """Decoded logs and profiles, each of its source. companions: these refer to no other file."""
 
     sources: Sequence[Source]
@@ -107,6 +106,8 @@ class _Binaries:
 
     def of(self, nth: int) -> list[Object]:
         """Returns the binaries of a file, which keep what is asked of them where that goes into a pack."""
+        from traceferry.importers.xray.log_names import places_of_program
+
         source, file = self._sources[nth], self._files[nth]
         places = places_of_program(source, self._context.options.search_working_folder)
         if not self._context.symbols and not places:
@@ -132,7 +133,6 @@ def read(sources: Sequence[Source]) -> Reading:
     from traceferry.importers.xray.basic import read_basic
     from traceferry.importers.xray.fdr import scan_fdr, to_log
     from traceferry.importers.xray.forks import separate
-    from traceferry.importers.xray.profile import read_profile
 
     headers = {i: _header(source) for i, source in enumerate(sources) if not is_profile(source.data)}
     fdr = {
@@ -147,6 +147,8 @@ def read(sources: Sequence[Source]) -> Reading:
             return to_log(fdr[i])
         if i in headers:
             return read_basic(source.data, headers[i], source.path)
+        from traceferry.importers.xray.profile import read_profile
+
         return read_profile(source.data, _profile_header(source), source.path)
 
     return Reading(sources, [file_of(i, source) for i, source in enumerate(sources)])
@@ -154,6 +156,7 @@ def read(sources: Sequence[Source]) -> Reading:
 
 def dump(source: Source, offset: int) -> Iterator[str]:
     """Yields the records from `offset` on, one per line, in file order."""
+    from traceferry.importers.xray.layout import HEADER_SIZE
     from traceferry.importers.xray.profile import describe_profile_header, profile_records
     from traceferry.importers.xray.records import describe_header, records
 
@@ -170,6 +173,8 @@ def dump(source: Source, offset: int) -> Iterator[str]:
 
 
 def _header(source: Source) -> Header:
+    from traceferry.importers.xray.layout import HEADER_SIZE, read_header
+
     header = read_header(source.data)
     if header is not None:
         return header

@@ -9,11 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from traceferry.importers.xray.magic import TYPE_FDR, is_version
+
 HEADER_SIZE = 32
-FDR_VERSIONS = range(1, 6)
-BASIC_VERSIONS = range(1, 4)
-TYPE_BASIC, TYPE_FDR = 0, 1
-PROFILE_MAGIC = 0x7872617970726F66  # "xrayprof"
 
 
 @dataclass(frozen=True)
@@ -48,20 +46,13 @@ def read_header(data: memoryview) -> Header | None:
     for order in "<>":
         version, kind, flags, frequency, buffer_size = struct.unpack_from(order + "HHIQQ", data)
         big = order == ">"
-        versions = {TYPE_BASIC: BASIC_VERSIONS, TYPE_FDR: FDR_VERSIONS}.get(kind, range(0))
-        if version in versions:
+        if is_version(version, kind):
             # Bit fields are laid out from the most significant bit on big-endian machines.
             constant, nonstop = (31, 30) if big else (0, 1)
             return Header(
                 version, kind, big, bool(flags >> constant & 1), bool(flags >> nonstop & 1), frequency, buffer_size
             )
     return None
-
-
-def is_profile(head: memoryview) -> bool:
-    """Whether a file that begins so is a profile of profiling mode."""
-    magic = bytes(head[:8])
-    return magic in (PROFILE_MAGIC.to_bytes(8, "little"), PROFILE_MAGIC.to_bytes(8, "big"))
 
 
 class Function(IntEnum):

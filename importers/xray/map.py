@@ -12,9 +12,10 @@ import numpy as np
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.xray.functions import Object, has_main, intern_frames, resolve
-from traceferry.importers.xray.layout import TYPE_BASIC, Function
+from traceferry.importers.xray.layout import Function
 from traceferry.importers.xray.log import Aside, Event, Log, Piece, ThreadLog
 from traceferry.importers.xray.log_names import program_name
+from traceferry.importers.xray.magic import TYPE_BASIC
 from traceferry.model import (
     ARGUMENTS,
     LEAVE,

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from traceferry.common.report import Problems
-from traceferry.importers.xray.layout import PROFILE_MAGIC
+from traceferry.importers.xray.magic import PROFILE_MAGIC
 from traceferry.model import Array
 
 VERSION = 0x20180424

@@ -17,7 +17,6 @@ from traceferry.importers.xray.layout import (
     HEADER_SIZE,
     METADATA_RECORDS,
     METADATA_SIZE,
-    TYPE_FDR,
     Function,
     Header,
     Metadata,
@@ -25,6 +24,7 @@ from traceferry.importers.xray.layout import (
     metadata_byte,
     metadata_format,
 )
+from traceferry.importers.xray.magic import TYPE_FDR
 
 FUNCTION_NAMES = {Function.ENTER: "Enter", Function.EXIT: "Exit", Function.TAIL_EXIT: "TailExit",
                   Function.ENTER_ARG: "EnterArg"}  # fmt: skip

@@ -14,7 +14,7 @@ from traceferry.analysis.compare.matching import Renames, matched
 from traceferry.analysis.compare.runs import Run, counts_work
 from traceferry.analysis.totals.details import middle_of
 from traceferry.analysis.totals.rows import Rows
-from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.model import Array
 
 Key = tuple[Any, ...]

@@ -31,7 +31,8 @@ from traceferry.analysis.totals.sums_of_trace import (
 from traceferry.analysis.verdict import verdict_of
 from traceferry.common.errors import UsageError
 from traceferry.common.titles import title_of
-from traceferry.heap.classes import UNKNOWN_CLASS, ClassGrowth, LiveSite, growth, live_sites
+from traceferry.heap.class_names import UNKNOWN_CLASS
+from traceferry.heap.classes import ClassGrowth, LiveSite, growth, live_sites
 from traceferry.model import (
     Array,
     Counter,

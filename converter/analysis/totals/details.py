@@ -10,7 +10,8 @@ from traceferry.analysis.totals.branches import AMOUNTS, EVENTS
 from traceferry.analysis.totals.rows import Key, Pair
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
 from traceferry.common.patterns import compiled_later
-from traceferry.heap.classes import UNKNOWN_CLASS, by_class
+from traceferry.heap.class_names import UNKNOWN_CLASS
+from traceferry.heap.classes import by_class
 from traceferry.model import Array, Event, Process, Table, Thread, ThreadData, Trace, TraceBuilder, sums
 from traceferry.model.schema import PREEMPTED, RUNNABLE, WAITING
 

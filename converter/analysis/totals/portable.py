@@ -21,7 +21,7 @@ from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order,
 from traceferry.analysis.totals.sites import allocators
 from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
 from traceferry.analysis.totals.trees import Series, Trees
-from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.model import Array, Trace, distinct
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.rows import Rows, by_pair
 from traceferry.heap._allocations import tally
-from traceferry.heap.classes import UNKNOWN_CLASS
+from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.model import Array, Event, MarkerType, Process, Table, Trace, TraceBuilder, sums
 from traceferry.native.arrays import grown
 

@@ -17,6 +17,11 @@ from traceferry.common.errors import FormatError, UsageError
 from traceferry.common.shown_text import shown
 
 SYMBOLS = "_symbols"  # in the output
+# Of the options of `add_fleet_options`, their values where none is given.
+NO_FLEET_OPTIONS = {
+    "manifest": None, "symbol_cache": None, "workers": None, "worker_memory": "auto", "scheduler": None,
+    "partition_size": None, "resume": False,
+}  # fmt: skip
 at_least_one = number(int, "whole number", lambda value: value >= 1, "be at least 1")
 
 if TYPE_CHECKING:
@@ -84,13 +89,6 @@ def add_fleet_options(parser: argparse._ActionsContainer) -> None:
         help="continue or update what is in the output: recordings that are as they were are not read again; keeps the "
         "intermediate results there for the next time",
     )  # fmt: skip
-
-
-def without_fleet_options() -> dict[str, Any]:
-    """Returns the values of those options where none is given."""
-    parser = argparse.ArgumentParser()
-    add_fleet_options(parser)
-    return vars(parser.parse_args([]))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -67,10 +67,9 @@ def add_to(convert: CommandParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.batch:
         return _run_batch(arguments)
-    _refuse(arguments, aggregate.without_fleet_options(), "works with --batch only")
+    _refuse(arguments, aggregate.NO_FLEET_OPTIONS, "works with --batch only")
     if not arguments.inputs:
         raise UsageError("no input is given")
-    from traceferry.analysis.verdict import Tally
     from traceferry.api import save
 
     outputs = _outputs_of(arguments)
@@ -80,18 +79,29 @@ def run(arguments: argparse.Namespace) -> int:
     check_distinct([*written, *([arguments.report] if arguments.report else [])], arguments.inputs)
     with loaded(arguments, arguments.quiet) as (trace, progress):
         progress.total *= len(outputs)
-        tally = Tally(trace)
+        tally = _tally_of(arguments, trace)
+        counted = trace if tally is None else tally.trace
         with report_to(arguments, trace, tally):
             for output, exporter in outputs:
                 save(
-                    tally.trace, output, format=exporter.name, progress=progress, without=arguments.without,
+                    counted, output, format=exporter.name, progress=progress, without=arguments.without,
                     max_size=arguments.max_size, jobs=arguments.jobs,
                 )  # fmt: skip
-    coach.tell_verdict(arguments, trace, tally.samples)
+    if tally is not None:
+        coach.tell_verdict(arguments, trace, tally.samples)
     for output, exporter in outputs:
         if not arguments.quiet and output != "-":
             coach.tell(f"wrote {output}: open it in {exporter.viewer}")
     return coach.status_of(arguments, trace.report)
+
+
+def _tally_of(arguments: argparse.Namespace, trace: Trace) -> Tally | None:
+    """Returns what counts the samples for the verdict; None where nobody asks for that."""
+    if arguments.quiet and arguments.report is None:
+        return None
+    from traceferry.analysis.verdict import Tally
+
+    return Tally(trace)
 
 
 def _refuse(arguments: argparse.Namespace, options: Mapping[str, object], why: str) -> None:
@@ -149,9 +159,9 @@ def _exporter_of(arguments: argparse.Namespace, output: str) -> registry.Exporte
 
 
 @contextmanager
-def report_to(arguments: argparse.Namespace, trace: Trace, tally: Tally) -> Iterator[None]:
+def report_to(arguments: argparse.Namespace, trace: Trace, tally: Tally | None) -> Iterator[None]:
     """Opens the report's file first: if it cannot be written, neither is the output."""
-    if arguments.report is None:
+    if arguments.report is None or tally is None:
         yield
         return
     import orjson

@@ -29,8 +29,8 @@ from traceferry.symbolication.jit_names.patterns import (
     Name,
     Parts,
     Pattern,
-    Tier,
 )
+from traceferry.symbolication.tiers import Tier
 
 __all__ = ["PATTERNS", "Name", "Producer", "Tier", "demangled", "producer_of", "without_tier"]
 

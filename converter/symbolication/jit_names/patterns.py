@@ -7,22 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from traceferry.symbolication.tiers import Tier
+
 ANONYMOUS = "(anonymous)"
 
 # The file of SpiderMonkey's own JavaScript, which samply keeps out of the JavaScript-only view.
 SELF_HOSTED = "self-hosted"
-
-
-class Tier(NamedTuple):
-    """name: the producer's word for it, as Turbofan (OSR); family: what is one colour and one category in the viewer,
-    as Turbofan; color: one of the Firefox Profiler's colour names.
-
-    A producer's families have one colour each. Two producers may differ: V8's and SpiderMonkey's Interpreter do.
-    """
-
-    name: str
-    family: str
-    color: str
 
 
 class Name(NamedTuple):
