@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import NamedTuple
 
 from traceferry.common.patterns import compiled_later
 
@@ -44,8 +44,7 @@ _TAKING_LONG_OF_STAT = compiled_later(
 )
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A `perf record`. options: (name, value), None for those that take none; program: what it runs; is_piped: whether
     it wrote into a pipe, which wants a reader; tool: of `perf sched record`, which chooses the events, "sched";
     is_count: it was a perf stat, of which options that perf record has are here."""
@@ -87,12 +86,12 @@ class Command:
                 kept.append(option)
             elif replaced in left:
                 kept.append((replaced, left.pop(replaced)))
-        return replace(self, options=(*kept, *left.items()))
+        return self._replace(options=(*kept, *left.items()))
 
     @property
     def plain(self) -> Command:
         """The command that records samples of events that are chosen."""
-        return replace(self, options=_shared(self.tool, self.options), tool="")
+        return self._replace(options=_shared(self.tool, self.options), tool="")
 
     @property
     def following(self) -> Command:
@@ -100,7 +99,7 @@ class Command:
         that is read as one of a group is of them."""
         options = ((name, _READ_AS_GROUP.sub(_without_read, value or "") if name == "-e" else value)
                    for name, value in self.options if name not in ("-i", "--per-thread"))  # fmt: skip
-        return replace(self, options=tuple(options))
+        return self._replace(options=tuple(options))
 
     @property
     def excluding_itself(self) -> Command:
@@ -109,13 +108,13 @@ class Command:
         for option in self.options:
             has_events = option[0] == "-e" and not self.tool and not self.has(EXCLUDE_PERF)
             options += [option, (EXCLUDE_PERF, None)] if has_events else [option]
-        return replace(self, options=tuple(options))
+        return self._replace(options=tuple(options))
 
     def without(self, *names: str) -> Command:
-        return replace(self, options=tuple(option for option in self.options if option[0] not in names))
+        return self._replace(options=tuple(option for option in self.options if option[0] not in names))
 
     def running(self, program: Sequence[str]) -> Command:
-        return replace(self, program=tuple(program))
+        return self._replace(program=tuple(program))
 
 
 def _without_read(modifiers: re.Match[str]) -> str:

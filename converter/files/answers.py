@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from traceferry.common.errors import FormatError
 from traceferry.common.issue_kinds import KINDS
@@ -16,8 +16,7 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overfl
 MAX_COUNT = 1 << 63
 
 
-@dataclass(frozen=True)
-class Blob:
+class Blob(NamedTuple):
     """Bytes in an answer, which become a member of the pack. name: what the member is called after."""
 
     name: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Buffer = bytes | memoryview
 
@@ -29,8 +28,7 @@ DICTIONARY = 128 << 20
 FEW = 1 << 11
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A limit of what one input may decompress to: `size` bytes, and `ratio` times its compressed size or `FREE` bytes,
     whichever is more; ratio None: any."""
 
@@ -52,8 +50,7 @@ def limit_of(size: int | None) -> Limit:
     return DEFAULT_LIMIT if size is None else Limit(size, None)
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The end of a decompression: damage, limited: as text, "" if it did not end that way."""
 
     damage: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,7 @@ SEVERAL_ROOTS = "[several roots]"
 NO_ROOT = "[no recorded root]"
 
 
-@dataclass(frozen=True)
-class ClassTree:
+class ClassTree(NamedTuple):
     """The dominator tree, merged by class from the roots down. Its first rows say what holds the objects.
 
     tops: the words of these rows; parent: int32, the row above, always smaller, -1 above the tops; class_name: int32,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -214,7 +213,7 @@ class Libraries:
 
             def lookup(addresses: Array) -> Frames:
                 found = library.file.lookup(addresses - base)
-                return replace(found, start=np.where(np.diff(found.first) > 0, found.start + base, found.start))
+                return found._replace(start=np.where(np.diff(found.first) > 0, found.start + base, found.start))
 
             asked = [addresses + base for addresses in library.asked]
             big = binary is not None and not binary.little_endian

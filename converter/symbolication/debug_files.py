@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -269,8 +268,7 @@ def is_shared_as(place: str, head: memoryview, wanted: Wanted) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class _Linked:
+class _Linked(NamedTuple):
     """A LinkedFiles of one binary. paths: of it, and of what it was recorded as."""
 
     files: DebugFiles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ class Texts:
         return found
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Rows of lines. address: uint64; source: int32, of texts; line: uint32."""
 
     address: Array
@@ -38,8 +38,7 @@ class Rows:
     line: Array
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(NamedTuple):
     """Inlined calls, each in front of those that are inlined into it. name, source: int32, of texts; line: uint32;
     depth: int32, 1 of those inlined directly into a function, of others one more than of that around them. The ranges
     of the j-th call are first_range[j]:first_range[j + 1] (int64), each [begin, end): uint64; an end of 0 is 2^64."""
@@ -84,8 +83,8 @@ class FunctionTable:
     def with_texts_of(self, other: FunctionTable) -> FunctionTable:
         """Returns the same functions, with texts that this table and another then have in common."""
         number = np.array([*(other.texts.number(text) for text in self.texts.held), -1], np.int32)
-        calls = replace(self.calls, name=number[self.calls.name], source=number[self.calls.source])
-        rows = replace(self.rows, source=number[self.rows.source])
+        calls = self.calls._replace(name=number[self.calls.name], source=number[self.calls.source])
+        rows = self.rows._replace(source=number[self.rows.source])
         return replace(self, texts=other.texts, name=number[self.name], rows=rows, calls=calls)
 
     def functions(self) -> Iterator[Function]:

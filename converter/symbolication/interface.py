@@ -6,7 +6,6 @@ Addresses are as the linker wrote them. Names are linkage names: `demangle` conv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
 
 
-@dataclass(frozen=True)
-class Frames:
+class Frames(NamedTuple):
     """The frames at each of n addresses.
 
     first: int64 [n + 1]: the frames of the i-th address are first[i]:first[i + 1], the innermost first; none where
@@ -99,8 +97,7 @@ class Symbols(Protocol):
         """Yields functions by address; equal addresses in the file's order."""
 
 
-@dataclass(frozen=True)
-class FoundSymbols:
+class FoundSymbols(NamedTuple):
     """Symbols that were found for a library. binary: its headers, segments and call-frame information; debug: the file
     with its debug information, if that is apart; stripped: the binary without debug information whose symbols these
     are: its debug file may name more; None where they are not available."""
@@ -183,7 +180,7 @@ def without_nameless_calls(found: Frames) -> Frames:
     name, source, line, discriminator = (
         column[is_kept] for column in (found.name, found.source, found.line, found.discriminators)
     )
-    return replace(found, first=n_before[found.first], name=name, source=source, line=line, discriminator=discriminator)
+    return found._replace(first=n_before[found.first], name=name, source=source, line=line, discriminator=discriminator)
 
 
 def look_up_apart(addresses: Array, which: Array, by: Lookup, others_by: Lookup) -> Frames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -167,7 +167,7 @@ def in_own_files(found: Frames, lookup: Lookup) -> Frames:
     moved = moved[which.reshape(-1)]
     source, line = found.source.copy(), found.line.copy()
     source[outermost[moved >= 0]], line[outermost[moved >= 0]] = moved[moved >= 0], 0
-    return replace(found, source=source, line=line, texts=texts)
+    return found._replace(source=source, line=line, texts=texts)
 
 
 def _relative(symbols: Symbols, addresses: Array) -> Frames:
@@ -175,7 +175,7 @@ def _relative(symbols: Symbols, addresses: Array) -> Frames:
 
     def found(inside: Array) -> Frames:
         frames = symbols.lookup(inside + base)
-        return replace(frames, start=frames.start - np.minimum(frames.start, base))
+        return frames._replace(start=frames.start - np.minimum(frames.start, base))
 
     # Beyond 2^64 there is nothing.
     return look_up_apart(addresses, addresses <= np.uint64(ADDRESSES - 1) - base, found, look_up_nothing)

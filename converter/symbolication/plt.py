@@ -8,7 +8,6 @@ AArch64; binutils, bfd/elfxx-x86.c (_bfd_x86_elf_get_synthetic_symtab); lld, ELF
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,8 +18,7 @@ from traceferry.symbolication.binary import SHF_ALLOC, Binary, SectionHeader
 PLT_SECTIONS = (".plt", ".plt.sec", ".plt.got", ".iplt")
 
 
-@dataclass(frozen=True)
-class _Machine:
+class _Machine(NamedTuple):
     """jump_slot, glob_dat, irelative: R_<machine>_*. most_bytes: of a stub."""
 
     jump_slot: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -69,8 +68,7 @@ def missing_enters(orphans: Array) -> Array:
     return missing[np.argsort(missing["row"], kind="stable")]
 
 
-@dataclass(frozen=True)
-class RecordedCalls:
+class RecordedCalls(NamedTuple):
     """The calls of one thread of a recording that can be read repeatedly.
 
     n_rows: how many rows `read` yields; n_keys: one more than the largest key; before_fork: where a fork began the

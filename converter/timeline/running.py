@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ LOSSES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ThreadSums:
+class ThreadSums(NamedTuple):
     """The sums of one thread.
 
     methods: uint64 pointers; losses: by kind, as a `Balancer` reports them; sums: of each method, its columns as

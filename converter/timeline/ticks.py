@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ TOLERANCE = 0.01
 JITTER_NS = 2_000_000
 
 
-@dataclass(frozen=True)
-class TickRate:
+class TickRate(NamedTuple):
     """frequency: ticks in a second, 1..MAX_FREQUENCY; offset_ns: what is added after the conversion."""
 
     frequency: int
@@ -52,8 +51,7 @@ class TickRate:
         return tick * NS // self.frequency + self.offset_ns
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(NamedTuple):
     """ns = time_zero + (ticks * time_mult >> time_shift), as the Linux kernel describes it; kind: the clock that
     these ns are on."""
 

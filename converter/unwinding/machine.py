@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from traceferry.model import Array
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """A processor. Registers are DWARF numbers, below n_registers. word_size: bytes; return_column: where call-frame
     information leaves the return address; link_register: holds the return address of a function without a frame, -1
     where calls push it; address_bits: of an address in user memory, the bits above may hold a signature.
@@ -37,8 +36,7 @@ I386 = Machine("i386", 4, 9, 4, 5, 8, -1, (3, 5, 6, 7), 32)
 AARCH64 = Machine("AArch64", 8, 33, 31, 29, 30, 30, tuple(range(19, 30)), 48)
 
 
-@dataclass(frozen=True)
-class UserStacks:
+class UserStacks(NamedTuple):
     """Stacks of one machine. data: the bytes that hold their registers and dumps; register_of: int32, the DWARF number
     of each recorded register, -1 for one that is not followed. Columns, a row for each stack: registers_at, where its
     registers are, in words of 8 bytes; dump_at, dump_n: its bytes from the stack pointer on, those that are real

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ MUSL = compiled_later(r"ld-musl-\S+\.so\.1|libc\.musl-\S+\.so\.1|libc\.so")
 JIT_ADDRESS = 1 << 32
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A section of call-frame information. data: its bytes; address: of the first one, as the linker wrote it;
     is_debug: `.debug_frame`, not `.eh_frame`; n_bad: functions that are missing in it, since what it was made of has
     them damaged."""
@@ -38,8 +37,7 @@ class Section:
     n_bad: int = 0
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """A table of rule sets by address. pc: uint64, rising, link-time addresses; rule: int32, into the rule sets, -1
     where there is none. A row holds from its address to the next row's."""
 
@@ -47,8 +45,7 @@ class Rows:
     rule: Array
 
 
-@dataclass(frozen=True)
-class Problems:
+class Problems(NamedTuple):
     """The damage of a section. n_bad: records that cannot be read; is_cut: a record's length was wrong, and the rest of
     the section is not read."""
 
@@ -56,8 +53,7 @@ class Problems:
     is_cut: bool
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(NamedTuple):
     """Code with its unwind information. sections: the first that knows an address answers; segments: (offset in the
     file, link address, size in the file) of what is loaded executable; entry_point: link address, 0 for none; plt:
     [start, end) link addresses of PLT sections."""

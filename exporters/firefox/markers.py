@@ -7,7 +7,6 @@ Facts: src/types/markers.ts and docs-developer/markers.md of the Firefox Profile
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any, NamedTuple, Protocol
 
@@ -88,8 +87,7 @@ class Backtraces(Protocol):
     def of(self, stack: Array, ts: Array) -> Member: ...
 
 
-@dataclass(frozen=True)
-class MarkerColumns:
+class MarkerColumns(NamedTuple):
     """The markers of one thread and one type: int64 ts and dur in ns, their name, their category with its
     colour, and each one's data in that order; names: of each, where they are not all called by the one name;
     lasts: they are intervals even if none takes any time."""

@@ -11,9 +11,8 @@ those of a thread of sizes have weights. A thread that has both becomes two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,8 +67,7 @@ def write_profile(trace: TraceBuilder, json: JsonWriter, progress: Callable[[int
 # ---------------------------------------------------------------- threads
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(NamedTuple):
     """The tables that all threads of a profile refer to. pids: as `pids_of` has them."""
 
     trace: Trace

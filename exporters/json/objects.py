@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import orjson
@@ -32,8 +31,7 @@ class Objects(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Dicts:
+class Dicts(NamedTuple):
     """Objects as they are."""
 
     each: Iterator[dict[str, Any]]
@@ -48,8 +46,7 @@ class Dicts:
 # ---------------------------------------------------------------- members
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(NamedTuple):
     """A member with numbers, int64; ABSENT is no member. kind: INTEGER; MILLIS, which are ns from 0 to EXACT; or HEX,
     whose uint64 is a text."""
 
@@ -66,8 +63,7 @@ class Numbers:
         return values
 
 
-@dataclass(frozen=True)
-class Texts:
+class Texts(NamedTuple):
     """A member with texts. nth: of each object, in `texts`; -1 is no member."""
 
     key: str
@@ -78,8 +74,7 @@ class Texts:
         return map([*self.texts, MISSING].__getitem__, self.nth.tolist())
 
 
-@dataclass(frozen=True)
-class Values:
+class Values(NamedTuple):
     """A member with any values. MISSING is no member."""
 
     key: str
@@ -89,8 +84,7 @@ class Values:
         return self.values
 
 
-@dataclass(frozen=True)
-class Inner:
+class Inner(NamedTuple):
     """A member that is an object itself; there is none where the first of its own members is ABSENT. constant: members
     that are the same in all, behind the others."""
 
@@ -124,8 +118,7 @@ def millis_member(key: str, ns: Array) -> Member:
 # ---------------------------------------------------------------- objects
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """Holds what an object's text has of a member: a text, then a value. need: the place, from this one on, of the part
     whose value must be there; None: it always is."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceferry.common.errors import FormatError
 from traceferry.files.json_text import JsonText, Range
@@ -15,8 +14,7 @@ from traceferry.importers.firefox.magic import JSLB_MAGIC
 Members = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Lazy:
+class Lazy(NamedTuple):
     """A value in a text. name: its path from the outermost one, as threads[2].samples; slabs: what it may refer to."""
 
     text: JsonText
@@ -89,8 +87,7 @@ class Lazy:
         return Lazy(text, at, self.name, self.slabs)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A process of a Gecko profile, or the whole of a processed one. meta: of it; libs: of it; shift_ms: to be added to
     its times."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -62,8 +62,7 @@ class _Found:
     kinds: defaultdict[str, set[type]] = field(default_factory=lambda: defaultdict(set))
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """A field. key: in the data; form: of the schema, "" is none; made: the field of the model."""
 
     key: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+from typing import NamedTuple
 
 from traceferry.importers.jitdump.magic import MAGIC
 
@@ -44,8 +44,7 @@ DEBUG_ENTRY_SIZE = 16  # code_addr, line, discrim; then the name and a NUL
 SAME_FILE = b"\xff"  # instead of the name: the one before
 
 
-@dataclass(frozen=True)
-class Structs:
+class Structs(NamedTuple):
     """Every fixed part of a record, for one byte order."""
 
     header: struct.Struct  # magic, version, total_size, elf_mach, pad1, pid, timestamp, flags
@@ -73,8 +72,7 @@ def structs(byte_order: str) -> Structs:
     return Structs(*(struct.Struct(byte_order + layout) for layout in layouts))
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """byte_order: "<" or ">"; timestamp: when the dump was opened, on a clock of the writer's choice."""
 
     byte_order: str

@@ -7,7 +7,8 @@ address. Source: include/uapi/linux/perf_event.h, enum perf_callchain_context.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,7 @@ from traceferry.model import Array
 USER, USER_DEFERRED, GUEST = (np.uint64((1 << 64) - n) for n in (512, 640, 2048))
 
 
-@dataclass(frozen=True)
-class Replacement:
+class Replacement(NamedTuple):
     """New chains, chain[start[i]:start[i] + n[i]], of the samples `rows`."""
 
     rows: Array

@@ -7,8 +7,8 @@ is mapped and its header written at one time, and code is loaded after that and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,8 +76,7 @@ def clock_of(event: Event) -> ClockKind:
     return CLOCKS.get(event.attr.clockid, SCHED_CLOCK) if event.use_clockid else SCHED_CLOCK
 
 
-@dataclass(frozen=True)
-class Dump:
+class Dump(NamedTuple):
     """A dump that the recording maps. opened: the time in its header, None if that clock is unknown; loaded: [n] int64
     times of its loads, rising; low: the loads are at least so far ahead of the recording's clock, None if unknown. All
     but the mapping on the dump's clock, in ns."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -135,8 +135,7 @@ def _modifiers(attr: Attr) -> str:
 # ---------------------------------------------------------------- all events together
 
 
-@dataclass(frozen=True)
-class EventTable:
+class EventTable(NamedTuple):
     """The events as records refer to them: layouts of LAYOUT, ids uint64 rising and id_events int32; id_at:
     the offset of the id in a sample, behind the header; id_before_end: how many bytes before the end of another record
     it is; -1: nowhere; and whether there is a sample_id at all, as the first event

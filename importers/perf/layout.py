@@ -8,7 +8,6 @@ and its body; size counts both.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
@@ -35,8 +34,7 @@ class Section(NamedTuple):
         return self.offset + self.size
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """perf_file_header or perf_pipe_file_header; features: the numbers of the set bits, none in a pipe."""
 
     big: bool

@@ -7,7 +7,6 @@ contended twice: once while it spins, once more before it sleeps.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -82,8 +81,7 @@ PAIRS = (
 ALONE, OPEN, TAKEN = -1, -2, -3
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """Two events of a recording that are a pair. more: the end's fields beside those of the begin."""
 
     name: str
@@ -92,8 +90,7 @@ class Interval:
     more: tuple[Field, ...]
 
 
-@dataclass(frozen=True)
-class Intervals:
+class Intervals(NamedTuple):
     """of_begin: by the index of the event that begins them; partner: int32, of every sample the row of the end that
     belongs to it, or ALONE, OPEN, TAKEN."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -86,8 +85,7 @@ class Listed(NamedTuple):
     category: str = "Kernel"
 
 
-@dataclass(frozen=True)
-class AddressResolution:
+class AddressResolution(NamedTuple):
     """The meanings of the keys of samples, a row for each version, by key and time: key: int64; start: int64 ns, from
     when; is_late: recorded only after that; kind, owner: see OF_FILE; offset: uint64, in the owner. rank: the row's
     place by address space and address. libraries: (first rank, n): from this rank on the first n libraries are known.

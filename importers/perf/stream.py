@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,7 @@ USUAL_SAMPLE = 128  # bytes: for how many offsets there is memory at first
 COMPRESSED_TYPES = (RecordType.COMPRESSED, RecordType.COMPRESSED2)
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Records one after the other; compressed: offsets begin after all that is not; stop: where the last whole one
     ends, once they are found."""
 
@@ -89,7 +89,7 @@ def _scan(stream: Stream, span: Span) -> None:
         window = WINDOW if scanner.position > begin else 2 * window
         if has_payloads(scanner.n_samples, scanner.sample_bytes):
             release(stream.data, begin, scanner.position)
-    stream.spans.append(replace(span, stop=scanner.position))
+    stream.spans.append(span._replace(stop=scanner.position))
     stream.sample_at = _joined(stream.sample_at, scanner.sample_at)
     stream.other_at = _joined(stream.other_at, scanner.other_at)
     stream.other_type = _joined(stream.other_type, scanner.other_type)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -27,8 +26,7 @@ FLAG = compiled_later(r'\{ *(0x[0-9a-f]{1,8}|0|[1-9]\d{0,8})(?:UL)?, *"([^"]{1,8
 TEXT_TYPE = compiled_later(r"\bchar\b")
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """size in bytes; relative: a dynamic field's place counts from its own end, not from the record's start."""
 
     name: str
@@ -39,8 +37,7 @@ class Field:
     relative: bool = False
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """One tracepoint, as its `format` file describes it. fields: without those that all tracepoints have; flags: names
     of numbers, as its text for people has them."""
 

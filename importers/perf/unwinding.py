@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
@@ -176,7 +176,7 @@ class _Run:
         of_row = np.full(len(self.recording.samples), UNKNOWN, np.int32)
         of_row[mine] = own
         positions = np.flatnonzero(of_row[rows] >= 0)
-        again = self.unwind(replace(stacks, own=of_row[rows]), rows, positions) if len(positions) else []
+        again = self.unwind(stacks._replace(own=of_row[rows]), rows, positions) if len(positions) else []
         parts = [part.take(of_row[part.rows] < 0) for part in parts] + again
         n_missing = sum(int((of_row[part.rows] != UNKNOWN)[part.stacks.has_guessed_leaf()].sum()) for part in parts)
         self.trace.report.note("callers_missing", n_missing, where=self.where, advice=WITHOUT_UNWINDING)
@@ -390,7 +390,7 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
         module = open_module(library.binary, library.debug)
     except FormatError:
         return None
-    return replace(module, name=library.name) if module.machine is machine else None
+    return module._replace(name=library.name) if module.machine is machine else None
 
 
 # ---------------------------------------------------------------- callchains

@@ -7,7 +7,6 @@ Sources: perf_event_open(2) for PERF_FORMAT_*; perf's util/session.c (deliver_sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -38,8 +37,7 @@ FIRST, LAST = ("clock",), ("tracepoint", "off-cpu")
 # ---------------------------------------------------------------- the events of a trace
 
 
-@dataclass(frozen=True)
-class Counted:
+class Counted(NamedTuple):
     """An event of the trace in one recording. row: in `Trace.events`; event_index: of the recorded event whose samples
     count it; weight: int64, of every sample of the recording, where it is not the sample's period."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -93,8 +93,7 @@ def _n_open(records: Array, normal: Array, rows: Array) -> int:
     return int(n_open.max(initial=0))
 
 
-@dataclass(frozen=True)
-class _Thread:
+class _Thread(NamedTuple):
     """pid: None where the version does not record it; rows: int64, of its records; last_before: the thread and the row
     of the record before its first in the file, None at the file's beginning."""
 

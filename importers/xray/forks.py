@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 from functools import cmp_to_key
 from pathlib import Path
 from typing import NamedTuple
@@ -58,8 +57,7 @@ def separate(files: Sequence[FdrFile]) -> None:
 # ---------------------------------------------------------------- copies of buffers
 
 
-@dataclass(frozen=True)
-class _Copies:
+class _Copies(NamedTuple):
     """The copies of one buffer in several files. of_file: by the file's number; ordered: these numbers, by the bytes of
     the copies; n_common: for each in this order, how many bytes it has in common with the one before it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,8 +34,7 @@ LINE_STEP = 8
 LINE_REACH = 256
 
 
-@dataclass(frozen=True)
-class Object:
+class Object(NamedTuple):
     """One instrumented binary; its number is the upper part of its functions' ids. symbols: what names its functions,
     itself or another file of its build."""
 

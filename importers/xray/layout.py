@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from traceferry.importers.xray.magic import TYPE_FDR, is_version
 HEADER_SIZE = 32
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """XRayFileHeader. Flag bits beyond the two are garbage in basic logs; so is `buffer_size` there.
 
     u16 version, u16 type, u32 flags, u64 cycle_frequency, u64 buffer_size (FDR), 8 unused

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ def asked(one: Object, whole: bool) -> Object:
     """Returns an instrumented binary that keeps which functions a log names. whole: keeps them all."""
     from traceferry.unwinding.packed import AskedSymbols
 
-    return replace(one, symbols=AskedSymbols(one.symbols, whole))
+    return one._replace(symbols=AskedSymbols(one.symbols, whole))
 
 
 def packed_objects(objects: Sequence[Object]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -88,7 +87,7 @@ class Case(NamedTuple):
         if command is not None and "threads_not_recorded" in issues:
             command = command.following
         if command is not None:
-            command = replace(keeping_names(command), is_piped=is_pipe)
+            command = keeping_names(command)._replace(is_piped=is_pipe)
         return cls(
             trace,
             facts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from traceferry.symbolication.gsym.texts import Texts
 from traceferry.symbolication.interface import Function, Inline
 
 
-@dataclass(frozen=True)
-class CallSite:
+class CallSite(NamedTuple):
     """A call that a function makes. address: where it returns to; flags: INTERNAL_CALL, EXTERNAL_CALL; callees: names,
     or regular expressions of names, of what it can call."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class Gsym:
         answers = [self._frames(found, order, self._tables.infos_end)]
         infos = self._infos()
         for at, end in infos.merged(infos.info(int(found.infos[0]))):
-            answers.append(self._frames(replace(found, infos=np.array([at], np.int64)), order, end))
+            answers.append(self._frames(found._replace(infos=np.array([at], np.int64)), order, end))
         return [frames for frames in answers if _holds(frames, address)]
 
     def call_sites(self, address: int) -> list[CallSite]:
@@ -162,8 +162,7 @@ class Gsym:
         return {**sizes, "other": max(len(tables.data) - sum(sizes.values()), 0)}
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """The result of `find`, a row for each address: where its function info begins, -1: none; where its function
     starts; what is damaged. Where the offset of an info is outside, `infos` has the place of this offset."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,8 +77,7 @@ class Tables:
         return np.asarray((self.files[:, 0] != 0) | (self.files[:, 1] != 0))
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(NamedTuple):
     """data: begins with the GSYM header; whole: what holds it, the same or an ELF file; string_tables: (offset, size)
     of the ELF file's own, in `whole`."""
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from traceferry.common.patterns import compiled_later
 from traceferry.common.report import Report
@@ -61,8 +61,7 @@ SHARE_AMONG_BARE = 0.01
 SHARE = 0.25
 
 
-@dataclass(frozen=True)
-class Producer:
+class Producer(NamedTuple):
     """name: a key of PATTERNS."""
 
     name: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from traceferry.symbolication.tiers import Tier
@@ -54,8 +53,7 @@ def fields(expression: str) -> Split:
     return split
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(NamedTuple):
     """start: how such names begin; split: parses what follows, or the whole name with `whole`, and may reject it;
     own: no other producer writes such names, so that they tell who wrote a file."""
 
