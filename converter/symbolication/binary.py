@@ -80,17 +80,17 @@ class Binary:
         self.path = source.path
         self.name = source.name
         self.data = source.data
-        # Most recordings need no ELF file, and this import takes as long as reading a small one.
-        from elftools.elf.elffile import ELFFile
+        # Most recordings need no ELF file, and pyelftools takes as long to import as to read a small one.
+        from traceferry.symbolication.elf_headers import ElfHeaders
 
-        self._elf = self._header(lambda: ELFFile(stream_of(source.data)))
-        self.little_endian = bool(self._elf.little_endian)
-        self.word_size = int(self._elf.elfclass) // 8
-        self.machine = str(self._elf["e_machine"])
-        self.entry_point = int(self._elf["e_entry"])
+        self._elf: ElfHeaders = self._header(lambda: ElfHeaders(stream_of(source.data)))
+        self._first = self._elf.header
+        self.little_endian, self.word_size = self._elf.little_endian, self._elf.word_size
+        self.machine = str(self._first["e_machine"])
+        self.entry_point = int(self._first["e_entry"])
         self.arch = ARCHITECTURES.get((self.machine, self.word_size), "unknown")
         self.segments = self._segments()
-        self.is_executable = self._elf["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
+        self.is_executable = self._first["e_type"] == "ET_EXEC" or any(s.type == "PT_INTERP" for s in self.segments)
         self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
         self.base = min((segment.address for segment in self._loaded), default=0)
 
@@ -104,18 +104,16 @@ class Binary:
     def _headers(self, n: int, table: str) -> list[Any]:
         """Returns the first n headers of a table, "sh" of sections or "ph" of segments. What pyelftools makes of these
         is not asked: it reads a dynamic segment through when it makes it."""
-        from elftools.common.utils import struct_parse
-
         layout = self._elf.structs.Elf_Shdr if table == "sh" else self._elf.structs.Elf_Phdr
-        begin, step = self._elf[f"e_{table}off"], self._elf[f"e_{table}entsize"]
+        begin, step = self._first[f"e_{table}off"], self._first[f"e_{table}entsize"]
         if begin > 0 and step < layout.sizeof():
             raise self._unreadable(f"Too small e_{table}entsize: {step}")
         if n > len(self.data) // layout.sizeof():
             raise self._unreadable(f"it has no room for {n} headers")
-        return [self._header(partial(struct_parse, layout, self._elf.stream, begin + nth * step)) for nth in range(n)]
+        return [self._header(partial(self._elf.parsed, layout, begin + nth * step)) for nth in range(n)]
 
     def _segments(self) -> list[Segment]:
-        n = self._elf["e_phnum"]
+        n = self._first["e_phnum"]
         headers = self._headers(self._headers(1, "sh")[0]["sh_info"] if n == PN_XNUM else n, "ph")
         return [Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers]
 
@@ -135,11 +133,12 @@ class Binary:
     @cached_property
     def section_headers(self) -> list[SectionHeader]:
         """The same. Raises FormatError where a header is damaged."""
-        n = self._header(self._elf.num_sections)
+        n = self._n_sections()
         headers = self._headers(n, "sh")
         texts = memoryview(b"")
         if headers:
-            number = self._header(self._elf.get_shstrndx)
+            number = self._first["e_shstrndx"]
+            number = headers[0]["sh_link"] if number == SHN_XINDEX else number
             if number >= len(headers):
                 raise self._unreadable(f"the names of its {n} sections would be in section {number}")
             texts = self._bytes(headers[number]["sh_offset"], headers[number]["sh_size"])
@@ -150,6 +149,12 @@ class Binary:
             )
             for header in headers
         ]
+
+    def _n_sections(self) -> int:
+        """Where there are too many for the header to tell, the first section does (gABI, chapter 4)."""
+        if self._first["e_shoff"] == 0:
+            return 0
+        return int(self._first["e_shnum"] or self._headers(1, "sh")[0]["sh_size"])
 
     @cached_property
     def _by_name(self) -> dict[str, SectionHeader]:
@@ -326,7 +331,7 @@ def _name_at(texts: memoryview, at: int) -> str:
 SHF_ALLOC, SHF_EXECINSTR, SHF_COMPRESSED = 0x2, 0x4, 0x800
 DT_RELA, DT_RELASZ = 7, 8
 # The number of segments is then in the header of section 0.
-PN_XNUM = 0xFFFF
+PN_XNUM = SHN_XINDEX = 0xFFFF
 # What Breakpad hashes where a file has no build id.
 HASHED_BYTES = 4096
 
