@@ -14,7 +14,6 @@ from traceferry.loaded_trace import LoadedTrace
 from traceferry.loading import load_inputs, narrowed
 from traceferry.model import Trace, TraceBuilder
 from traceferry.reading import LoadOptions, Paths
-from traceferry.timeline import advice
 
 if TYPE_CHECKING:
     from traceferry.symbolication.interface import FindSymbols
@@ -130,6 +129,8 @@ def save_by(
             write(TraceBuilder(trace), out, progress)
         n_bytes = out.n_bytes
     if n_bytes > exporter.viewer_limit:
+        from traceferry.timeline import advice
+
         longer = f"write {exporter.longer_suffix}; or " if exporter.longer_suffix else ""
         trace.report.note(
             "output_too_large",

@@ -55,7 +55,7 @@ def load_inputs(
     if keeping is not None:
         sources = [_kept(one, keeping) for one in sources]
     context = context_of(symbols, options, limit, find_symbols)
-    context = replace(context, folders=[*context.folders, *_as_list(folders)])
+    context = context._replace(folders=[*context.folders, *_as_list(folders)])
     trace.report.note("input_repeated", len(given) - len(paths), detail=", ".join(sorted(_repeated(given, paths))))
     load_sources(sources, trace, context)
     note_unused(symbols, context, trace.report)
@@ -72,7 +72,7 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
         )
         taken = {one.path for one in found}
         symbols = [one for one in context.symbols if one.path not in taken]
-        context = replace(context, symbols=_without_companions(symbols, trace.report))
+        context = context._replace(symbols=_without_companions(symbols, trace.report))
         readings |= _read_found(found, groups, trace.report)
         sources += found
         for source in (*sources, *context.symbols):
@@ -82,7 +82,7 @@ def load_sources(sources: list[Source], trace: TraceBuilder, context: ImportCont
         mapped = [one for reading in readings.values() for one in reading.mapped]
         for importer in registry.IMPORTERS:
             if importer in readings:
-                readings[importer].add_to(trace, replace(context, counter=counter, span=span, mapped=mapped))
+                readings[importer].add_to(trace, context._replace(counter=counter, span=span, mapped=mapped))
         begin_together(trace)
         demangle_functions(trace, sources[0].answers)
     except FormatError as error:

@@ -100,8 +100,7 @@ class LoadOptions:
     adds_calls: bool = False
 
 
-@dataclass(frozen=True)
-class ImportContext:
+class ImportContext(NamedTuple):
     """The facts that an importer is given beside its files. options: the user's; symbols: files that name functions;
     in_folders: the paths of those of them that are in a folder that the user names, and not named themselves;
     folders: where to look for more; embed_sources, source_roots, sysroots: those of the options, absolute and without

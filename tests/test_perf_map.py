@@ -10,7 +10,6 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,7 @@ def read(
     ]
     if sources:
         of_dumps = importer_named("jitdump").module.read(sources)
-        of_dumps.add_to(trace, replace(context, mapped=recording.mapped))
+        of_dumps.add_to(trace, context._replace(mapped=recording.mapped))
     recording.add_to(trace, context)
     trace.sort()
     assert laws.check(trace) == []

@@ -85,7 +85,8 @@ class Binary:
 
         self._elf: ElfHeaders = self._header(lambda: ElfHeaders(stream_of(source.data)))
         self._first = self._elf.header
-        self.little_endian, self.word_size = self._elf.little_endian, self._elf.word_size
+        self.little_endian = bool(self._elf.little_endian)
+        self.word_size = int(self._elf.word_size)
         self.machine = str(self._first["e_machine"])
         self.entry_point = int(self._first["e_entry"])
         self.arch = ARCHITECTURES.get((self.machine, self.word_size), "unknown")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,7 @@ class MapFiles:
 def map_files_apart(context: ImportContext) -> tuple[ImportContext, list[Source]]:
     """Returns the context without the map files that the user gives by themselves, and these."""
     given = [source for source in context.symbols if NAME.fullmatch(source.name)]
-    return replace(context, symbols=[one for one in context.symbols if not NAME.fullmatch(one.name)]), given
+    return context._replace(symbols=[one for one in context.symbols if not NAME.fullmatch(one.name)]), given
 
 
 def note_unused(given: Sequence[Source], report: Report) -> None:
