@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.perf import _programs
-from traceferry.importers.perf._thread_states import Letter, scheduling_columns, states
+from traceferry.importers.perf._thread_states import Letter, scheduling_columns, states, steps_by_thread
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING
-from traceferry.native.distinct import at_places, distinct_with_places
+from traceferry.native.distinct import at_places, distinct_with_places, rows_of_places
 
 IN, OUT = 0, 1
 NEVER = (1 << 63) - 1
@@ -50,6 +51,18 @@ def test_values_at_places(values: list[int], data: st.DataObject) -> None:
             at_places(column, np.array([*places, outside], np.int32))
 
 
+@many
+@given(st.lists(st.integers(0, 5), max_size=40))
+def test_rows_of_places(places: list[int]) -> None:
+    """Also of places without rows."""
+    rows, ends = rows_of_places(np.array(places, np.int32), 7)
+    assert rows.tolist() == np.argsort(places, kind="stable").tolist()
+    assert ends.tolist() == np.cumsum(np.bincount(np.array(places, np.int64), minlength=7)).tolist()
+    for outside in (-1, 7):
+        with pytest.raises(ValueError, match="a place that there is not"):
+            rows_of_places(np.array([*places, outside], np.int32), 7)
+
+
 @st.composite
 def processes(draw: st.DrawFn) -> dict[int, list[int]]:
     """The starts of each process's programs."""
@@ -75,6 +88,36 @@ def test_a_process_without_a_program() -> None:
     one = np.array([3], np.int64)
     with pytest.raises(ValueError, match="a process that there is not"):
         _programs.numbers(np.array([4], np.int32), one, one, np.array([0, 1]), one)
+
+
+@many
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 255)), max_size=12), st.data())
+def test_steps_by_thread(switches: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Each switch is a step of the thread that left and one of the next, also where these are the same."""
+    ts = data.draw(st.lists(st.integers(0, 99), min_size=len(switches), max_size=20).map(sorted))
+    rows = sorted(data.draw(st.permutations(range(len(ts))))[: len(switches)])
+    places = np.array([thread for before, after, _ in switches for thread in (before, after)], np.int32)
+    letters = np.array([letter for _, _, letter in switches], np.uint8)
+    ends, *columns = steps_by_thread(places, 4, np.array(ts, np.int64), np.array(rows, np.int64), letters)
+    steps = [
+        (thread, (ts[row], what, row, letter if what == OUT else 0))
+        for (before, after, letter), row in zip(switches, rows, strict=True)
+        for thread, what in ((before, OUT), (after, IN))
+    ]
+    wanted = [[step for thread, step in steps if thread == one] for one in range(4)]
+    found = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert [found[begin:end] for begin, end in pairwise([0, *ends.tolist()])] == wanted
+
+
+@pytest.mark.parametrize(
+    ("places", "row", "letters"),
+    [([0, 1], 1, [0]), ([0, 1], -1, [0]), ([0, 2], 0, [0]), ([0], 0, [0]), ([0, 1], 0, [])],
+)
+def test_steps_that_are_not_there(places: list[int], row: int, letters: list[int]) -> None:
+    with pytest.raises(ValueError, match="steps_by_thread"):
+        steps_by_thread(
+            np.array(places, np.int32), 2, np.zeros(1, np.int64), np.array([row]), np.array(letters, np.uint8)
+        )
 
 
 Step = tuple[int, int, int, int]  # ts, what, letter, cpu

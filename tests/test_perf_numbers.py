@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from traceferry.importers.perf import _fields
 from traceferry.importers.perf.fields import numbers_at
-from traceferry.importers.perf.tracepoints import Field, decode_field, decode_integers
+from traceferry.importers.perf.tracepoints import Field, decode_field
 
 DATA = np.random.default_rng(5).integers(0, 256, 300, np.uint8)
 DEFERRED = (1 << 64) - 640
@@ -29,23 +29,31 @@ def test_numbers_that_are_not_there(at: int, size: int) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.booleans(), st.integers(0, 40)), min_size=1, max_size=4),
-    st.sampled_from("<>"), st.lists(st.integers(0, len(DATA) - 48), max_size=20), st.integers(0, 60),
+    st.sampled_from([1, 2, 4, 8]), st.sampled_from("<>"), st.integers(0, 40),
+    st.lists(st.tuples(st.integers(0, len(DATA) - 48), st.sampled_from([-1, 0, 20, 48])), min_size=1, max_size=30),
+    st.data(),
 )  # fmt: skip
-def test_integers_of_tracepoints(
-    declared: list[tuple[int, bool, int]], order: str, places: list[int], shortest: int
+def test_numbers_in_raw_data(
+    size: int, order: str, offset: int, raw: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    fields = [Field(f"f{nth}", at, size, signed, "integer", False) for nth, (size, signed, at) in enumerate(declared)]
-    at, sizes = np.array(places, np.int64), np.array([48, shortest] * len(places), np.int64)[: len(places)]
-    together = decode_integers(fields, DATA, at, sizes, order)
-    apart = [decode_field(field, DATA, at, sizes, order) for field in fields]
-    assert [(column.dtype, column.tolist()) for column in together] == [(one.dtype, one.tolist()) for one in apart]
+    """As a tracepoint's fields are read one by one: 0 where the raw data is too short."""
+    rows = np.array(data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=20)), np.int64)
+    at, sizes = (np.array(column, kind) for column, kind in zip(zip(*raw, strict=True), ("i8", "i4"), strict=True))
+    found = np.empty(len(rows), f"u{size}")
+    _fields.read_raw(DATA, at, sizes, rows, offset, order == ">", found)
+    wanted = decode_field(Field("f", offset, size, False, "integer"), DATA, at[rows], sizes[rows], order)
+    assert found.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize(("at", "offset", "size"), [(-1, 0, 1), (299, 1, 1), (290, 3, 8), (0, -1, 1), (0, 0, 3)])
-def test_fields_that_are_not_there(at: int, offset: int, size: int) -> None:
-    with pytest.raises(ValueError, match="fields"):
-        _fields.fields(DATA, np.array([at]), np.array([offset]), np.array([size]), False)
+@pytest.mark.parametrize(
+    ("row", "at", "offset", "n"),
+    [(1, 0, 0, 1), (-1, 0, 0, 1), (0, 299, 0, 1), (0, -2, 1, 1), (0, 0, -1, 1), (0, 0, 0, 2)],
+)
+def test_raw_data_that_is_not_there(row: int, at: int, offset: int, n: int) -> None:
+    with pytest.raises(ValueError, match="read_raw"):
+        _fields.read_raw(
+            DATA, np.array([at]), np.array([48], np.int32), np.array([row]), offset, False, np.empty(n, np.uint16)
+        )
 
 
 @given(st.lists(st.lists(st.sampled_from([DEFERRED, 1, 2]), max_size=4)))

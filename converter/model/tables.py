@@ -11,7 +11,7 @@ import numpy as np
 
 from traceferry.common.shown_text import encodable
 from traceferry.model.schema import Array, TableSpec
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.distinct import distinct_with_places, rows_of_places
 
 # Of numbers that are looked up: the distance between two of them, on average at most.
 MOST_SPARSE = 4
@@ -175,10 +175,8 @@ def rows_by_key(keys: Array) -> dict[int, Array]:
     values, place = distinct_with_places(np.ascontiguousarray(keys, np.int64))
     if keys.dtype == np.uint64:
         values = values.view(np.uint64)
-    # Numbers of 16 bits are sorted in a tenth of the time.
-    order = np.argsort(place.astype(np.uint16) if len(values) <= 1 << 16 else place, kind="stable")
-    ends = np.cumsum(np.bincount(place, minlength=len(values)))
-    return dict(zip(values.tolist(), np.split(order, ends[:-1]), strict=True)) if len(order) else {}
+    rows, ends = rows_of_places(place, len(values))
+    return dict(zip(values.tolist(), np.split(rows, ends[:-1]), strict=True)) if len(rows) else {}
 
 
 class GrowingTable(Table):

@@ -57,6 +57,33 @@ def distinct_with_places(const whole[::1] values not None):
     return found[order], places_array
 
 
+def rows_of_places(const int32_t[::1] places not None, Py_ssize_t n_places):
+    """Returns the rows of each place (int64), place by place and rising within it, and where the rows of each end
+    (int64): np.argsort and the sums of np.bincount, in a fraction of the time. places: 0 to n_places - 1."""
+    cdef Py_ssize_t n = places.shape[0]
+    cdef Py_ssize_t i
+    cdef Py_ssize_t following = 0
+    cdef int64_t count
+    rows_array, ends_array = np.empty(n, np.int64), np.zeros(n_places, np.int64)
+    cdef int64_t[::1] rows = rows_array
+    cdef int64_t[::1] ends = ends_array
+    for i in range(n):
+        if not 0 <= places[i] < n_places:
+            raise ValueError("rows_of_places: a place that there is not")
+    with nogil:
+        for i in range(n):
+            ends[places[i]] += 1
+        # Each one's end is its beginning, until its rows are there.
+        for i in range(n_places):
+            count = ends[i]
+            ends[i] = following
+            following += count
+        for i in range(n):
+            rows[ends[places[i]]] = i
+            ends[places[i]] += 1
+    return rows_array, ends_array
+
+
 def at_places(const int32_t[::1] values not None, const int32_t[::1] places not None):
     """Returns values[places], int32, without the copy of the places as numbers of 64 bits that numpy makes. Raises
     IndexError."""

@@ -4,11 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 def numbers(data: memoryview | NDArray[Any], at: NDArray[np.int64], size: int, big: bool) -> NDArray[Any]: ...
-def fields(
+def read_raw(
     data: memoryview | NDArray[Any],
     at: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    size: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    offset: int,
     big: bool,
-) -> NDArray[np.uint64]: ...
+    found: NDArray[Any],
+) -> None: ...
 def deferred(chain: NDArray[np.uint64], start: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.int64]: ...

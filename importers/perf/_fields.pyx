@@ -56,40 +56,53 @@ def numbers(const uint8_t[::1] data not None, const int64_t[::1] at not None, in
     return found
 
 
-def fields(
-    const uint8_t[::1] data not None, const int64_t[::1] at not None, const int64_t[::1] offsets not None,
-    const int64_t[::1] sizes not None, bint big
+ctypedef fused number:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+def read_raw(
+    const uint8_t[::1] data not None, const int64_t[::1] at not None, const int32_t[::1] size not None,
+    const int64_t[::1] rows not None, int64_t offset, bint big, number[::1] found not None
 ):
-    """Returns the unsigned numbers of 1, 2, 4 or 8 bytes at some offsets from each of these places, uint64: a row for
-    each offset. Each place is read once, which is what takes the time."""
-    cdef Py_ssize_t n = at.shape[0]
-    cdef Py_ssize_t i, k, here
-    cdef int64_t most = 0
-    if offsets.shape[0] != sizes.shape[0]:
-        raise ValueError("fields: columns of several lengths")
-    for k in range(offsets.shape[0]):
-        if sizes[k] not in (1, 2, 4, 8) or not 0 <= offsets[k] <= 1 << 32:
-            raise ValueError("fields: no such size, or no such offset")
-        most = max(most, offsets[k] + sizes[k])
+    """Writes to `found` the unsigned number at this offset in the raw data of some samples, 0 where these are too short
+    for it. at, size: of every sample's raw data, in bytes, a size below 0 for none; rows: of the samples."""
+    cdef Py_ssize_t n = rows.shape[0]
+    cdef Py_ssize_t i, row, ahead
+    cdef Py_ssize_t place = 0
+    cdef int64_t end = offset + <int64_t>sizeof(number)
+    cdef bint is_inside = True
+    if found.shape[0] != n or size.shape[0] != at.shape[0]:
+        raise ValueError("read_raw: columns of several lengths")
+    if not 0 <= offset <= 1 << 32:
+        raise ValueError("read_raw: no such offset")
     for i in range(n):
-        if not 0 <= at[i] <= data.shape[0] - most:
-            raise ValueError("fields: a place outside the data")
-    found_array = np.empty((offsets.shape[0], n), np.uint64)
-    cdef uint64_t[:, ::1] found = found_array
+        if not 0 <= rows[i] < at.shape[0]:
+            raise ValueError("read_raw: a sample that there is not")
     with nogil:
         for i in range(n):
-            prefetch(&data[at[min(i + AHEAD, n - 1)]])
-            for k in range(offsets.shape[0]):
-                here = at[i] + offsets[k]
-                if sizes[k] == 4:
-                    found[k, i] = u32(data, here, big)
-                elif sizes[k] == 8:
-                    found[k, i] = u64(data, here, big)
-                elif sizes[k] == 2:
-                    found[k, i] = u16(data, here, big)
-                else:
-                    found[k, i] = data[here]
-    return found_array
+            ahead = at[rows[min(i + AHEAD, n - 1)]] + offset
+            prefetch(&data[min(max(ahead, 0), data.shape[0] - 1)])
+            row = rows[i]
+            if size[row] < end:
+                found[i] = 0
+                continue
+            place = at[row] + offset
+            if not 0 <= place <= data.shape[0] - <Py_ssize_t>sizeof(number):
+                is_inside = False
+                break
+            if number is uint8_t:
+                found[i] = data[place]
+            elif number is uint16_t:
+                found[i] = u16(data, place, big)
+            elif number is uint32_t:
+                found[i] = u32(data, place, big)
+            else:
+                found[i] = u64(data, place, big)
+    if not is_inside:
+        raise ValueError("read_raw: a place outside the data")
 
 
 def deferred(const uint64_t[::1] chain not None, const int64_t[::1] start not None, const int32_t[::1] length not None):

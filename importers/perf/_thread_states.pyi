@@ -21,6 +21,13 @@ class StateRows:
     def columns(self) -> _Columns: ...
     def put_before(self, columns: _Columns) -> None: ...
 
+def steps_by_thread(
+    places: NDArray[np.int32],
+    n_threads: int,
+    ts: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    letters: NDArray[np.uint8],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint8]]: ...
 def states(
     steps: tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]],
     letters: NDArray[np.uint8],

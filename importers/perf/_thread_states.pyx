@@ -72,6 +72,55 @@ cdef class StateRows:
         self._end = n + 1
 
 
+def steps_by_thread(
+    const int32_t[::1] places not None, Py_ssize_t n_threads, const int64_t[::1] ts not None,
+    const int64_t[::1] rows not None, const uint8_t[::1] letters not None
+):
+    """Returns what threads did at switches, thread by thread and in the order of the switches: (ends int64: where those
+    of each thread end; ts int64, what uint8, row int32, letter uint8).
+
+    places: of each switch the number of the thread that left, and that of the one that got the processor; ts: of every
+    sample; rows: the sample of each switch; letters: why the former left; the latter has 0.
+    """
+    cdef Py_ssize_t n = rows.shape[0]
+    cdef Py_ssize_t n_steps = places.shape[0]
+    cdef Py_ssize_t n_samples = ts.shape[0]
+    cdef Py_ssize_t i, place, row, at
+    cdef Py_ssize_t following = 0
+    cdef int64_t count
+    if n_steps != 2 * n or letters.shape[0] != n:
+        raise ValueError("steps_by_thread: columns of several lengths")
+    for i in range(n):
+        if not 0 <= rows[i] < n_samples:
+            raise ValueError("steps_by_thread: a sample that there is not")
+    for i in range(n_steps):
+        if not 0 <= places[i] < n_threads:
+            raise ValueError("steps_by_thread: a thread that there is not")
+    ends_array, ts_array, what_array = np.zeros(n_threads, np.int64), np.empty(n_steps, np.int64), np.empty(n_steps, np.uint8)
+    row_array, letter_array = np.empty(n_steps, np.int32), np.empty(n_steps, np.uint8)
+    cdef int64_t[::1] ends = ends_array
+    cdef int64_t[::1] ts_out = ts_array
+    cdef uint8_t[::1] what_out = what_array
+    cdef int32_t[::1] row_out = row_array
+    cdef uint8_t[::1] letter_out = letter_array
+    with nogil:
+        for i in range(n_steps):
+            ends[places[i]] += 1
+        # Each one's end is its beginning, until its steps are there.
+        for place in range(n_threads):
+            count = ends[place]
+            ends[place] = following
+            following += count
+        for i in range(n_steps):
+            place, row = places[i], rows[i >> 1]
+            at = ends[place]
+            ts_out[at], row_out[at] = ts[row], row
+            what_out[at] = IN if i & 1 else OUT
+            letter_out[at] = 0 if i & 1 else letters[i >> 1]
+            ends[place] = at + 1
+    return ends_array, ts_array, what_array, row_array, letter_array
+
+
 def states(steps, const uint8_t[::1] letters not None, seen, wakes, idle, int64_t end, bint tells_returns):
     """Returns the StateRows from a thread's first step on.
 

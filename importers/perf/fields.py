@@ -93,16 +93,6 @@ def numbers_at(data: memoryview | Array, at: Array, dtype: str) -> Array:
     return found.view(kind.newbyteorder("="))
 
 
-def fields_at(data: memoryview | Array, at: Array, offsets: Array, sizes: Array, big: bool) -> Array:
-    """Returns the unsigned numbers of these sizes at these distances from each offset, uint64: a row for each distance.
-    data: as for `numbers_at`."""
-    at = np.ascontiguousarray(at, np.int64)
-    found = np.empty((len(offsets), len(at)), np.uint64)
-    for part in windows(data, at):
-        found[:, part] = _fields.fields(data, at[part], offsets, sizes, big)
-    return found
-
-
 def windows(data: memoryview | Array, at: Array) -> Iterator[slice]:
     """Yields parts of the offsets, which go through a window each where they rise. Its pages are given back where there
     is more than one."""

@@ -134,6 +134,8 @@ def _add_recording(
         main = next((counted.event_index for counted in events if counted.row == 0), -1)
         count = partial(n_without_caller, samples, main, stack, trace, natives.libraries)
         report.note("callers_missing", source.answers.ask("callers missing", report, count, unpacked=int), where=where)
+    # Its fields lie where the callchains were read: no part of the file comes into memory again.
+    switching = Switching(recording)
     # All of it was read; the threads come back to parts.
     source.release(0, len(source.data))
     if np.any(samples.data_src != 0):
@@ -144,7 +146,7 @@ def _add_recording(
 
         branches = Branches(recording, memory, natives, trace, offset_ns)
     made = ThreadLoader(recording, events, NO_ROWS, NO_ROWS, stack, branches, offset_ns, pairs)
-    _add_processes(trace, recording, memory, made, known, where, guesses=context.options.guess_wait_stacks)
+    _add_processes(trace, recording, memory, made, switching, known, where, guesses=context.options.guess_wait_stacks)
     map_files.note_others(programs.pids, memory.nameless)
     of_code = [process for process in trace.processes if any(thread.sample_unit for thread in process.threads)]
     report.note("code_of_other_process", sum(process.pid not in programs.pids for process in of_code), where=where)
@@ -215,6 +217,7 @@ def _add_processes(
     recording: Recording,
     memory: Memory,
     of_all: ThreadLoader,
+    switching: Switching,
     known: _KnownThreads,
     where: str,
     guesses: bool,
@@ -229,7 +232,6 @@ def _add_processes(
     tids = [set(program.lives) for program in programs.all]
     for number, tid in (*rows, *switch_rows):
         tids[number].add(tid)
-    switching = Switching(recording)
     lacking = not_followed(recording)
     off_cpu_row = _off_cpu_event(trace, switching, of_all.stack, guesses)
     spans = _spans(programs, tids)

@@ -11,7 +11,7 @@ import numpy as np
 from traceferry.common.patterns import compiled_later
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.layout import Attr, AttrType
-from traceferry.importers.perf.tracepoints import Field, Format, decode_field, decode_integers
+from traceferry.importers.perf.tracepoints import Field, Format, decode_field
 from traceferry.model import Array
 from traceferry.timeline.ticks import Counter
 
@@ -322,10 +322,6 @@ class Recording:
     def field(self, wanted: Field, rows: Array) -> Array:
         """Returns a tracepoint's field of these samples, as `decode_field` has it."""
         return decode_field(wanted, self.stream, *self._raw_of(rows), self.order)
-
-    def integers(self, wanted: Sequence[Field], rows: Array) -> list[Array]:
-        """Returns several of a tracepoint's fields of these samples, as `decode_integers` has them."""
-        return decode_integers(wanted, self.stream, *self._raw_of(rows), self.order)
 
     def _raw_of(self, rows: Array) -> tuple[Array, Array]:
         at = self.samples.raw_at[rows]

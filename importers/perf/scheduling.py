@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf._thread_states import Proof
+from traceferry.importers.perf._thread_states import Proof, steps_by_thread
 from traceferry.importers.perf.events import SOFTWARE_NAMES
 from traceferry.importers.perf.filters import filter_of
 from traceferry.importers.perf.layout import AttrType
@@ -24,7 +24,7 @@ from traceferry.importers.perf.sched_stats import NAMES as STATISTICS
 from traceferry.importers.perf.tracepoint_rows import TracepointRows, read_tracepoints
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array, distinct, index_of
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.distinct import distinct_with_places, rows_of_places
 
 SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
 # What the table of scheduling tells, and markers would tell again.
@@ -72,48 +72,64 @@ NO_WAKES = Wakes(np.zeros(0, np.int64), np.zeros(0, np.int32))
 
 
 class ByThread:
-    """Columns of many threads, of which each one's rows are a slice."""
+    """Columns of many threads, of which each one's rows are a slice. tids: int64, rising; ends: int64, where each one's
+    rows end; columns: the first one is the time, rising in each thread."""
 
-    def __init__(self, tid: Array, columns: Sequence[Array]) -> None:
-        order = np.argsort(_small(tid), kind="stable")
-        self._columns = [column.take(order) for column in columns]
-        ordered = tid.take(order)
-        edges = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else order
-        self.tids = ordered[edges]
-        self._slices = dict(
-            zip(self.tids.tolist(), map(slice, edges.tolist(), [*edges[1:].tolist(), len(order)]), strict=True)
-        )
+    def __init__(self, tids: Array, ends: Array, columns: Sequence[Array]) -> None:
+        self.tids = tids
+        self._columns = columns
+        edges = [0, *ends.tolist()]
+        self._slices = dict(zip(tids.tolist(), map(slice, edges[:-1], edges[1:]), strict=True))
 
-    def column(self, nth: int) -> Array:
-        """Returns a column of all threads, one thread after the other."""
-        return self._columns[nth]
+    @classmethod
+    def sorted(cls, tid: Array, columns: Sequence[Array]) -> ByThread:
+        """tid: of each row; columns: by time."""
+        tids, place = distinct_with_places(np.ascontiguousarray(tid, np.int32))
+        rows, ends = rows_of_places(place, len(tids))
+        return cls(tids, ends, [column.take(rows) for column in columns])
 
     def of(self, tid: int, start: int, until: int) -> list[Array]:
-        """Returns the columns of a thread between two times; the first column is the time."""
+        """Returns the columns of a thread between two times."""
         mine = self._slices.get(tid, slice(0, 0))
         first, last = np.searchsorted(self._columns[0][mine], [start, until])
         part = slice(mine.start + int(first), mine.start + int(last))
         return [column[part] for column in self._columns]
 
 
-def _in_turn(n: int, kind: type, first: Array | int, second: Array | int) -> Array:
-    """Returns n values of both, in turn."""
-    found: Array = np.empty(2 * n, kind)
+class _Switches(NamedTuple):
+    """Columns of the switches that a tracepoint tells, by time. before, after int32: the threads that left a processor,
+    and that got it; row int64: of the samples; letter uint8: of Switching.letters, why the former left."""
+
+    before: Array
+    after: Array
+    row: Array
+    letter: Array
+
+    def threads(self) -> Array:
+        """int32: of each switch the one that left, and the other one."""
+        return _in_turn(np.int32, self.before, self.after)
+
+    def steps(self, ts: Array) -> Steps:
+        """Returns the steps of `threads`. ts: of every sample."""
+        n, at = len(self.row), ts[self.row]
+        return Steps(
+            _in_turn(np.int64, at, at), np.tile(np.array([OUT, IN], np.uint8), n),
+            np.full(2 * n, OF_TRACEPOINT, np.uint8), _in_turn(np.int32, self.row, self.row),
+            _in_turn(np.uint8, self.letter, np.zeros(n, np.uint8)),
+        )  # fmt: skip
+
+    def steps_by_thread(self, ts: Array) -> ByThread:
+        """Returns the same, by thread. ts: of every sample."""
+        tids, place = distinct_with_places(self.threads())
+        ends, at, what, row, letter = steps_by_thread(place, len(tids), ts, self.row, self.letter)
+        return ByThread(tids, ends, Steps(at, what, np.broadcast_to(np.uint8(OF_TRACEPOINT), len(at)), row, letter))
+
+
+def _in_turn(kind: type, first: Array, second: Array) -> Array:
+    """Returns the values of both, in turn."""
+    found: Array = np.empty(2 * len(first), kind)
     found[0::2], found[1::2] = first, second
     return found
-
-
-def _small(tid: Array) -> Array:
-    """Returns numbers in the same order in 16 bits where they fit, which are sorted in a tenth of the time."""
-    low, high = (int(tid.min()), int(tid.max())) if len(tid) else (0, 0)
-    if high - low < 1 << 16:
-        return np.subtract(tid, low, out=np.empty(len(tid), np.uint16), casting="unsafe")
-    if low < 0 or high > 1 << 22:
-        return tid
-    occurs = np.zeros(high + 1, bool)
-    occurs[tid] = True
-    number = np.cumsum(occurs, dtype=np.int64) - 1
-    return number[tid].astype(np.uint16) if number[-1] < 1 << 16 else tid
 
 
 class Switching:
@@ -137,16 +153,15 @@ class Switching:
         # The tracepoint was recorded on processors, not in some threads, where the idle thread leaves, too.
         is_of_all = any(bool((recording.samples.tid[one.rows] == 0).any()) for one in switches)
         self.tells_of_all = not len(recording.switches) and is_of_all and not self.filter
-        parts = [*self._of_tracepoints(switches), *self._of_records(), *self._of_counter()]
+        of_tracepoints = list(self._of_tracepoints(switches))
+        others = [*self._of_records(), *self._of_counter()]
         # Beside switches, what is measured tells only when a thread went on.
-        measured = (RUNTIME,) if parts else STATISTICS
+        measured = (RUNTIME,) if of_tracepoints or others else STATISTICS
         off = list(times_off(recording, [one for one in told if one.name in measured], self._names.here))
-        parts += self._of_statistics(off, (IN,) if parts else (OUT, IN))
-        tid, steps = _by_time(parts)
-        self._steps = ByThread(tid, steps)
-        self._samples = steps.row[(tid > 0) & (steps.source != OF_RECORD) & (steps.row >= 0)]
-        self._idle = ByThread(*self._of_processors(switches if self.tells_of_all else ()))
-        self._wakes = ByThread(*self._of_wakes(wakes, off))
+        others += self._of_statistics(off, (IN,) if of_tracepoints or others else (OUT, IN))
+        self._steps = self._by_thread(of_tracepoints, others)
+        self._idle = ByThread.sorted(*self._of_processors(switches if self.tells_of_all else ()))
+        self._wakes = ByThread.sorted(*self._of_wakes(wakes, off))
         self.waker = self._wakers([one for one in told if one.name != SWITCH])
         self.losses = Losses(recording)
         is_told = len(recording.switches) > 0 or self.tells_of_all or len(off) > 0
@@ -160,7 +175,12 @@ class Switching:
 
     def tells_stacks(self, stack: Array) -> bool:
         """Returns whether any thread left its processor in a sample with a stack. stack: of each sample."""
-        return bool(np.any(stack[self._samples] >= 0))
+        for tid in self.tids:
+            steps = self.steps(tid, -NEVER_TS, NEVER_TS)
+            rows = steps.row[(steps.source != OF_RECORD) & (steps.row >= 0)]
+            if np.any(stack[rows] >= 0):
+                return True
+        return False
 
     def recorded(self, cpu: Array) -> tuple[Array, Array]:
         """Returns from when to when (ns, int64) the recording has samples of these processors; of those without, from
@@ -219,26 +239,23 @@ class Switching:
 
     # ------------------------------------------------------------ sources
 
-    def _of_tracepoints(self, switches: Sequence[TracepointRows]) -> Iterator[tuple[Array, Steps]]:
+    def _by_thread(self, of_tracepoints: Sequence[_Switches], others: Sequence[tuple[Array, Steps]]) -> ByThread:
+        """Returns the steps of all sources, by thread. others: each the threads of its steps, and the steps."""
+        ts = np.ascontiguousarray(self.recording.samples.ts, np.int64)
+        if len(of_tracepoints) == 1 and not others:
+            return of_tracepoints[0].steps_by_thread(ts)
+        return ByThread.sorted(*_by_time([*((one.threads(), one.steps(ts)) for one in of_tracepoints), *others]))
+
+    def _of_tracepoints(self, switches: Sequence[TracepointRows]) -> Iterator[_Switches]:
         samples = self.recording.samples
         for one in switches:
             if not one.fields.keys() >= set(OF_SWITCH):
                 continue
-            prev, state, after = (one.fields[name] for name in OF_SWITCH)
+            before, state, after = (one.fields[name] for name in OF_SWITCH)
             # The kernel has no number for a thread that has ended.
             own = samples.tid[one.rows]
-            prev = np.where((own > 0) | (prev == 0), own, self._names.here(prev))
-            n = len(one.rows)
-            ts, letter = samples.ts[one.rows], self._letters(one.tracepoint, state.astype(np.int64))
-            columns = (
-                _in_turn(n, kind, *values)
-                for kind, values in (
-                    (np.int32, (prev, self._names.here(after))), (np.int64, (ts, ts)), (np.uint8, (OUT, IN)),
-                    (np.uint8, (OF_TRACEPOINT, OF_TRACEPOINT)), (np.int32, (one.rows, one.rows)),
-                    (np.uint8, (letter, 0)),
-                )
-            )  # fmt: skip
-            yield next(columns), Steps(*columns)
+            before = np.where((own > 0) | (before == 0), own, self._names.here(before))
+            yield _Switches(before, self._names.here(after), one.rows, self._letters(one.tracepoint, state))
 
     def _of_processors(self, switches: Sequence[TracepointRows]) -> tuple[Array, list[Array]]:
         """Returns the processors of switches, their times, and whether nothing was left to run then."""
@@ -254,7 +271,7 @@ class Switching:
         """Returns the letter of each state. What has none of these bits could have run on."""
         flags = [flag for flag in tracepoint.flags if flag[0] > 0] or LETTERS
         known, highest = sum(bit for bit, _ in flags), max(bit for bit, _ in flags)
-        values, place = distinct_with_places(state)
+        values, place = distinct_with_places(np.ascontiguousarray(state, np.int64))
         numbers = np.empty(len(values), np.uint8)
         for nth, value in enumerate(values.tolist()):
             text = "|".join(letter for bit, letter in flags if value & bit) or "R"

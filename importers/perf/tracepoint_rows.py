@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceferry.importers.perf._fields import read_raw
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.fields import windows
 from traceferry.importers.perf.recording import Event, Recording
@@ -17,6 +18,8 @@ from traceferry.model import Array
 # pid namespace, and how.
 COMMON_PID, COMMON_FLAGS = Field("common_pid", 4, 4, True, "integer"), Field("common_flags", 2, 1, False, "integer")
 COMMON_SIZE = 8
+# Of how many samples the raw data stays in the processor's cache while one field after the other is read.
+AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def read_tracepoints(recording: Recording, wanted: Mapping[str, Sequence[str]]) 
                 one.name: np.empty(len(rows), f"{'i' if one.signed else 'u'}{one.size}")
                 for one in (COMMON_PID, COMMON_FLAGS, *own)
             }
-            is_whole = (samples.raw_at[rows] >= 0) & (samples.raw_size[rows] >= COMMON_SIZE)
+            is_whole = samples.raw_size[rows] >= COMMON_SIZE
             found.append(TracepointRows(event, event.tracepoint, rows, is_whole, fields))
     _read(recording, found)
     return found
@@ -68,17 +71,21 @@ def read_tracepoints(recording: Recording, wanted: Mapping[str, Sequence[str]]) 
 
 def _read(recording: Recording, found: Sequence[TracepointRows]) -> None:
     """Fills the fields of all of them, in the order of the samples."""
-    is_wanted = np.zeros(len(recording.events), bool)
-    is_wanted[[one.event.index for one in found]] = True
-    every = np.flatnonzero(is_wanted[recording.samples.event])
-    if not len(every):
+    if not found:
         return
-    of_all = {COMMON_PID.name: COMMON_PID, COMMON_FLAGS.name: COMMON_FLAGS}
-    kinds = [of_all | {field.name: field for field in one.tracepoint.fields} for one in found]
-    for part in windows(recording.stream, recording.samples.offset[every]):
-        edges = [every[part.start], every[part.stop - 1] + 1]
-        for one, kind in zip(found, kinds, strict=True):
-            mine = slice(*np.searchsorted(one.rows, edges).tolist())
-            read = recording.integers([kind[name] for name in one.fields], one.rows[mine])
-            for column, numbers in zip(one.fields.values(), read, strict=True):
-                column[mine] = numbers
+    for part in windows(recording.stream, recording.samples.offset):
+        for one in found:
+            begin, end = np.searchsorted(one.rows, [part.start, part.stop]).tolist()
+            for at in range(begin, end, AT_ONCE):
+                _read_part(recording, one, slice(at, min(at + AT_ONCE, end)))
+
+
+def _read_part(recording: Recording, one: TracepointRows, part: slice) -> None:
+    samples = recording.samples
+    kinds = {field.name: field for field in (*one.tracepoint.fields, COMMON_PID, COMMON_FLAGS)}
+    for name, column in one.fields.items():
+        numbers = column[part].view(f"u{column.itemsize}")
+        read_raw(
+            recording.stream, samples.raw_at, samples.raw_size, one.rows[part], kinds[name].offset,
+            recording.byte_order == "big", numbers,
+        )  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable
-from traceferry.importers.perf.fields import CutError, Fields, fields_at, numbers_at, until_nul
+from traceferry.importers.perf.fields import CutError, Fields, numbers_at, until_nul
 from traceferry.model import Array, rows_by_key
 
 MAGIC = b"\x17\x08\x44tracing"
@@ -146,26 +146,6 @@ def decode_field(field: Field, data: memoryview | Array, at: Array, size: Array,
     else:
         found[rows] = _texts(field, data, here, np.full(len(here), field.size, np.int64))
     return found
-
-
-def decode_integers(
-    fields: Sequence[Field], data: memoryview | Array, at: Array, size: Array, order: str
-) -> list[Array]:
-    """Returns integer fields of many records, each as `decode_field` does, in one pass over the data where all records
-    are long enough for all of them."""
-    end = max(field.offset + field.size for field in fields)
-    if not all(field.kind == "integer" for field in fields) or bool((size < end).any()):
-        return [decode_field(field, data, at, size, order) for field in fields]
-    offsets, sizes = (np.array(column, np.int64) for column in zip(*((f.offset, f.size) for f in fields), strict=True))
-    numbers = fields_at(data, at, offsets, sizes, order == ">")
-    return [_integers(field, row) for field, row in zip(fields, numbers, strict=True)]
-
-
-def _integers(field: Field, numbers: Array) -> Array:
-    """Returns unsigned numbers as what the field has: int64, or uint64."""
-    if field.signed and field.size < 8:
-        return numbers.astype(f"u{field.size}").view(f"i{field.size}").astype(np.int64)
-    return numbers.view(np.int64) if field.signed or field.size < 8 else numbers
 
 
 def _texts(field: Field, data: memoryview | Array, at: Array, length: Array) -> Array:
