@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.perf import _programs
-from traceferry.importers.perf._thread_states import Letter, scheduling_columns, states, steps_by_thread
+from traceferry.importers.perf._thread_states import Letter, scheduling_columns, seen_running, states, steps_by_thread
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING
-from traceferry.native.distinct import at_places, distinct_with_places, rows_of_places
+from traceferry.native.distinct import at_places, distinct_with_places, edges_of_places, rows_of_places
 
 IN, OUT = 0, 1
 NEVER = (1 << 63) - 1
@@ -61,6 +61,18 @@ def test_rows_of_places(places: list[int]) -> None:
     for outside in (-1, 7):
         with pytest.raises(ValueError, match="a place that there is not"):
             rows_of_places(np.array([*places, outside], np.int32), 7)
+
+
+@many
+@given(st.lists(st.integers(0, 5), max_size=40))
+def test_edges_of_places(places: list[int]) -> None:
+    """Also of places without rows."""
+    found = edges_of_places(np.array(places, np.int32), 7)
+    rows = [[row for row, of in enumerate(places) if of == place] or [-1] for place in range(7)]
+    assert [edge.tolist() for edge in found] == [[one[0] for one in rows], [one[-1] for one in rows]]
+    for outside in (-1, 7):
+        with pytest.raises(ValueError, match="a place that there is not"):
+            edges_of_places(np.array([*places, outside], np.int32), 7)
 
 
 @st.composite
@@ -118,6 +130,31 @@ def test_steps_that_are_not_there(places: list[int], row: int, letters: list[int
         steps_by_thread(
             np.array(places, np.int32), 2, np.zeros(1, np.int64), np.array([row]), np.array(letters, np.uint8)
         )
+
+
+@many
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 99), st.integers(-1, 3)), min_size=1), st.data())
+def test_samples_that_say_that_their_thread_ran(samples: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Also where one value stands for the column of events."""
+    rows = data.draw(st.lists(st.integers(0, len(samples) - 1)))
+    event, ts, cpu = (
+        np.array(column, kind) for column, kind in zip(zip(*samples, strict=True), ("i4", "i8", "i4"), strict=True)
+    )
+    if data.draw(st.booleans()):
+        event = np.broadcast_to(event[:1], len(ts))
+    tells_nothing = np.array([0, 1, 0], np.uint8)
+    found = seen_running(np.array(rows, np.int64), event, tells_nothing, ts, cpu)
+    wanted = [row for row in rows if event[row] != 1]
+    assert [column.tolist() for column in found] == [ts[wanted].tolist(), cpu[wanted].tolist()]
+
+
+@pytest.mark.parametrize(("row", "event", "n"), [(1, 0, 1), (-1, 0, 1), (0, 1, 1), (0, -1, 1), (0, 0, 2)])
+def test_samples_that_are_not_there(row: int, event: int, n: int) -> None:
+    with pytest.raises(ValueError, match="seen_running"):
+        seen_running(
+            np.array([row]), np.array([event], np.int32), np.zeros(1, np.uint8), np.zeros(n, np.int64),
+            np.zeros(1, np.int32),
+        )  # fmt: skip
 
 
 Step = tuple[int, int, int, int]  # ts, what, letter, cpu

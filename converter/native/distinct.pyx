@@ -84,6 +84,24 @@ def rows_of_places(const int32_t[::1] places not None, Py_ssize_t n_places):
     return rows_array, ends_array
 
 
+def edges_of_places(const int32_t[::1] places not None, Py_ssize_t n_places):
+    """Returns the first and the last row of each place (int64), -1 where it has none. places: 0 to n_places - 1."""
+    cdef Py_ssize_t n = places.shape[0]
+    cdef Py_ssize_t i
+    first_array, last_array = np.full(n_places, -1, np.int64), np.full(n_places, -1, np.int64)
+    cdef int64_t[::1] first = first_array
+    cdef int64_t[::1] last = last_array
+    for i in range(n):
+        if not 0 <= places[i] < n_places:
+            raise ValueError("edges_of_places: a place that there is not")
+    with nogil:
+        for i in range(n):
+            if first[places[i]] < 0:
+                first[places[i]] = i
+            last[places[i]] = i
+    return first_array, last_array
+
+
 def at_places(const int32_t[::1] values not None, const int32_t[::1] places not None):
     """Returns values[places], int32, without the copy of the places as numbers of 64 bits that numpy makes. Raises
     IndexError."""

@@ -21,7 +21,7 @@ from traceferry.model import (
     distinct,
 )
 from traceferry.model.categories import BLOCKED, DISK, PREEMPTION, RUNNABILITY, SLEEPING
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.distinct import at_places, distinct_with_places
 
 EVENT = Event("off-CPU", "ns", kind="off-cpu")
 # The function of which samples are where the recording has no stack of the switch.
@@ -54,7 +54,12 @@ def until_next(states: Table, end_ts: int) -> Array:
     """int64: how long the state of each row lasts, in ns: that of the last one until the thread's end. states: of one
     track, or SCHEDULING."""
     ts = states["ts"]
-    return np.append(ts[1:], max(end_ts, int(ts[-1]))) - ts if len(ts) else ts
+    if not len(ts):
+        return ts
+    lasts = np.empty(len(ts), np.int64)
+    np.subtract(ts[1:], ts[:-1], out=lasts[:-1])
+    lasts[-1] = max(end_ts - int(ts[-1]), 0)
+    return lasts
 
 
 def durations(scheduling: Table, end_ts: int) -> Durations:
@@ -92,7 +97,14 @@ def off_cpu_stacks(trace: TraceBuilder, stack: Array, state: Array, reason: Arra
     """int32: the stacks of these rows of `scheduling` with the leaves in categories that tell why."""
     if len(stack) == 0:
         return np.zeros(0, np.int32)
-    key = (stack.astype(np.int64) + 1 << 32) + (reason.astype(np.int64) + 1 << 8) + state
+    # What the stack and the reason begin with is -1: none.
+    key = stack.astype(np.int64)
+    key += 1
+    key <<= 24
+    key += reason
+    key += 1
+    key <<= 8
+    key += state
     keys, nth = distinct_with_places(key)
     strings, prefix, frame = trace.strings, trace.stacks["prefix"], trace.stacks["frame"]
     frames = trace.frames.columns
@@ -108,7 +120,7 @@ def off_cpu_stacks(trace: TraceBuilder, stack: Array, state: Array, reason: Arra
         found[place] = trace.stacks.intern(
             prefix=int(prefix[of]), frame=trace.frames.intern(**leaf | {"category": category})
         )
-    return found[nth]
+    return at_places(found, nth)
 
 
 def guessed(trace: TraceBuilder, stack: Array) -> Array:

@@ -42,7 +42,7 @@ from traceferry.model import (
     Trace,
     distinct,
 )
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.distinct import distinct_with_places, edges_of_places
 from traceferry.timeline.off_cpu import until_next, why
 
 INSTANT, INTERVAL = 0, 1  # a marker's phase
@@ -460,10 +460,11 @@ class _ShownStates(NamedTuple):
 
 
 def _shown_states(trace: Trace, off: OffCpu) -> _ShownStates:
-    key = (off.state.astype(np.int64) << 32) + off.reason + 1
+    key = off.state.astype(np.int64)
+    key <<= 32
+    key += off.reason
     keys, nth = distinct_with_places(key)
-    first = np.empty(len(keys), np.int64)
-    first[nth[::-1]] = np.arange(len(key))[::-1]  # of several, the last that is written stays
+    first, _ = edges_of_places(nth, len(keys))
     pairs = [(int(off.state[row]), int(off.reason[row])) for row in first.tolist()]
     texts = [why(state, trace.strings[reason]) for state, reason in pairs]
     order = np.argsort(first).tolist()
@@ -471,6 +472,6 @@ def _shown_states(trace: Trace, off: OffCpu) -> _ShownStates:
 
 
 def _wakers(names: dict[int, str], waker: Array) -> Texts:
-    tids = distinct(waker)
-    nth = np.where(waker >= 0, np.searchsorted(tids, waker), -1)
+    tids, nth = distinct_with_places(waker)
+    nth[waker < 0] = -1
     return Texts("waker", nth, [names.get(tid, f"thread {tid}") for tid in tids.tolist()])

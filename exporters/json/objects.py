@@ -160,7 +160,7 @@ class ObjectColumns:
             for part, first, column in zip(parts, first_choice, columns, strict=True):
                 if part.values is not None:
                     values = part.values[begin : begin + AT_ONCE]
-                    column[:] = np.where(values < 0, ABSENT, values + first) if part.kind == TEXT else values
+                    column[:] = np.where(values < 0, np.int64(ABSENT), values + first) if part.kind == TEXT else values
             yield text.objects(kinds, needs, columns, joined, text_at)
 
 

@@ -28,6 +28,13 @@ def steps_by_thread(
     rows: NDArray[np.int64],
     letters: NDArray[np.uint8],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint8]]: ...
+def seen_running(
+    rows: NDArray[np.int64],
+    event: NDArray[np.int32],
+    tells_nothing: NDArray[np.uint8],
+    ts: NDArray[np.int64],
+    cpu: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]: ...
 def states(
     steps: tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]],
     letters: NDArray[np.uint8],

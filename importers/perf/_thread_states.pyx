@@ -121,6 +121,36 @@ def steps_by_thread(
     return ends_array, ts_array, what_array, row_array, letter_array
 
 
+def seen_running(
+    const int64_t[::1] rows not None, const int32_t[:] event not None, const uint8_t[::1] tells_nothing not None,
+    const int64_t[::1] ts not None, const int32_t[:] cpu not None
+):
+    """Returns when and where the samples in these rows say that their thread ran: (ts int64, cpu int32).
+
+    event, ts, cpu: of every sample; tells_nothing: of each event, whether its samples say nothing of that.
+    """
+    cdef Py_ssize_t n = rows.shape[0]
+    cdef Py_ssize_t n_seen = 0
+    cdef Py_ssize_t m = 0
+    cdef Py_ssize_t i, row
+    if {len(event), len(cpu)} != {len(ts)}:
+        raise ValueError("seen_running: columns of several lengths")
+    for i in range(n):
+        if not 0 <= rows[i] < ts.shape[0] or not 0 <= event[rows[i]] < tells_nothing.shape[0]:
+            raise ValueError("seen_running: a sample or an event that there is not")
+        n_seen += not tells_nothing[event[rows[i]]]
+    ts_array, cpu_array = np.empty(n_seen, np.int64), np.empty(n_seen, np.int32)
+    cdef int64_t[::1] ts_out = ts_array
+    cdef int32_t[::1] cpu_out = cpu_array
+    with nogil:
+        for i in range(n):
+            row = rows[i]
+            if not tells_nothing[event[row]]:
+                ts_out[m], cpu_out[m] = ts[row], cpu[row]
+                m += 1
+    return ts_array, cpu_array
+
+
 def states(steps, const uint8_t[::1] letters not None, seen, wakes, idle, int64_t end, bint tells_returns):
     """Returns the StateRows from a thread's first step on.
 

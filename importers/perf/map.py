@@ -489,7 +489,10 @@ def _known_processes(
 def _by_thread(program: Array, tid: Array) -> dict[tuple[int, int], Array]:
     """Returns the rows of each number of a program and a thread, in their order."""
     # -1 is a thread, too.
-    key = (np.asarray(program, np.int64) << 32) + tid + (1 << 31)
+    key = np.array(program, np.int64)
+    key <<= 32
+    key += tid
+    key += 1 << 31
     return {(number >> 32, (number & 0xFFFFFFFF) - (1 << 31)): rows for number, rows in rows_by_key(key).items()}
 
 

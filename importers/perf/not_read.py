@@ -45,9 +45,8 @@ def what_is_not_read(
         at = stream.other_at[stream.other_type == kind]
         if len(at):
             yield Problem("records_not_read", len(at), int(at[0]), what)
-    counts = np.bincount(samples.event, minlength=len(events)).tolist()
     n_parts: dict[str, int] = {}
-    for event, count in zip(events, counts, strict=True):
+    for event, count in zip(events, samples.n_of_events(len(events)), strict=True):
         for what in _parts(event):
             n_parts[what] = n_parts.get(what, 0) + count
     yield from (Problem("sample_parts_not_read", n, detail=what) for what, n in n_parts.items() if n)

@@ -34,7 +34,8 @@ def is_off_cpu(event: Event) -> bool:
 def with_off_cpu(samples: Samples, stream: Stream, events: Sequence[Event], problems: list[Problem]) -> Samples:
     """Returns the samples; those of time off the processor with what their raw data says, at the end of the recording,
     when their processes have all their code. What is cut is left out."""
-    off = np.isin(samples.event, [event.index for event in events if is_off_cpu(event)])
+    of = [event.index for event in events if is_off_cpu(event)]
+    off = np.isin(samples.event, of) if of else np.zeros(0, bool)
     if not off.any():
         return samples
     is_raw = off & (samples.raw_at >= 0)

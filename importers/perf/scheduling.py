@@ -24,7 +24,7 @@ from traceferry.importers.perf.sched_stats import NAMES as STATISTICS
 from traceferry.importers.perf.tracepoint_rows import TracepointRows, read_tracepoints
 from traceferry.importers.perf.tracepoints import Format
 from traceferry.model import Array, distinct, index_of
-from traceferry.native.distinct import distinct_with_places, rows_of_places
+from traceferry.native.distinct import distinct_with_places, edges_of_places, rows_of_places
 
 SWITCH, WAKES = "sched:sched_switch", ("sched:sched_waking", "sched:sched_wakeup", "sched:sched_wakeup_new")
 # What the table of scheduling tells, and markers would tell again.
@@ -193,12 +193,12 @@ class Switching:
     def _recorded(self) -> tuple[Array, Array, Array]:
         """Returns the processors that have samples, and of each, and behind them of others, `recorded`."""
         samples = self.recording.samples
-        has = (samples.cpu >= 0) & (samples.ts > 0)
-        cpus, place = distinct_with_places(samples.cpu[has])
-        begin, end, ts = np.full(len(cpus) + 1, -NEVER_TS), np.full(len(cpus) + 1, NEVER_TS), samples.ts[has]
-        # They are by time, and of several values in one place the last one stays.
-        begin[place[::-1]], end[place] = ts[::-1], ts
-        return cpus, begin, end
+        n_timeless = int(np.searchsorted(samples.ts, 0, "right"))
+        ts = samples.ts[n_timeless:]
+        cpus, place = distinct_with_places(np.ascontiguousarray(samples.cpu[n_timeless:], np.int32))
+        first, last = edges_of_places(place, len(cpus))
+        known = cpus >= 0
+        return cpus[known], np.append(ts[first[known]], -NEVER_TS), np.append(ts[last[known]], NEVER_TS)
 
     def idle_since(self, cpu: Array, ts: Array) -> Array:
         """int64: since when these processors had been idle at these times; NEVER_TS where they had not been."""
@@ -358,13 +358,14 @@ class Switching:
 
     @cached_property
     def tells_nothing(self) -> Array:
-        """bool, for each event: whether a sample of it does not say that its thread ran then."""
+        """uint8, for each event: whether a sample of it does not say that its thread ran then."""
         return np.array(
             [
                 event.name.startswith(OF_SWITCHES)
                 or (event.attr.type == AttrType.SOFTWARE and event.attr.config == CONTEXT_SWITCHES)
                 for event in self.recording.events
-            ]
+            ],
+            np.uint8,
         )
 
 
@@ -373,9 +374,9 @@ class _Names:
 
     def __init__(self, recording: Recording, told: Sequence[TracepointRows]) -> None:
         self._there = self._here = np.zeros(0, np.int32)
-        parts = [_numbers(recording, one) for one in told]
-        self._is_other = any(bool((there != here).any()) for there, here in parts)
+        self._is_other = any(_is_other(recording, one) for one in told)
         if self._is_other:
+            parts = [_numbers(recording, one) for one in told]
             there, here = (np.concatenate(column) for column in zip(*parts, strict=True))
             self._there, first = np.unique(there, return_index=True)
             self._here = here[first]
@@ -383,7 +384,7 @@ class _Names:
     def here(self, tid: Array) -> Array:
         """int32: as samples call them; -1 where these do not know a thread."""
         if not self._is_other:
-            return tid.astype(np.int32)
+            return tid.astype(np.int32, copy=False)
         nth = np.minimum(np.searchsorted(self._there, tid), len(self._there) - 1)
         return np.where(self._there[nth] == tid, self._here[nth], np.where(tid == 0, 0, -1)).astype(np.int32)
 
@@ -398,6 +399,12 @@ def _by_time(parts: Sequence[tuple[Array, Steps]]) -> tuple[Array, Steps]:
     steps = Steps(*(np.concatenate(columns) for columns in zip(*(steps for _, steps in parts), strict=True)))
     order = np.argsort(steps.ts, kind="stable")
     return tid[order], steps.take(order)
+
+
+def _is_other(recording: Recording, told: TracepointRows) -> bool:
+    """Returns whether `_numbers` differ."""
+    here = recording.samples.tid[told.rows]
+    return bool(np.any((told.common_pid != here) & told.is_whole & (here > 0)))
 
 
 def _numbers(recording: Recording, told: TracepointRows) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceferry.importers.perf._thread_states import Letter, scheduling_columns, states
+from traceferry.importers.perf._thread_states import Letter, scheduling_columns, seen_running, states
 from traceferry.importers.perf.losses import Losses
 from traceferry.importers.perf.scheduling import IN, NEVER_TS, OF_COUNTER, OF_RECORD, OUT, Steps, Switching, Wakes
 from traceferry.model import (
@@ -88,13 +88,11 @@ class ThreadSwitches:
         return Table(SCHEDULING, columns)
 
 
-def merged(steps: Steps) -> Array:
+def merged(steps: Steps) -> Array | slice:
     """Returns one row for each switch: where several sources tell of it, one after the other, that of the best one."""
     n = len(steps.ts)
-    if n == 0:
-        return np.zeros(0, np.int64)
-    if (steps.source == steps.source[0]).all():
-        return np.arange(n)
+    if n == 0 or (steps.source == steps.source[0]).all():
+        return slice(None)
     starts = np.flatnonzero(np.append(True, steps.what[1:] != steps.what[:-1]))
     best = np.minimum.reduceat(steps.source, starts)
     return np.flatnonzero(steps.source == np.repeat(best, np.diff(np.append(starts, n))))
@@ -118,13 +116,12 @@ class _Rows(NamedTuple):
 def _rows_of_thread(thread: ThreadSwitches) -> _Rows:
     switching, wakes = thread.switching, thread.wakes
     first = merged(thread.steps)
-    steps = thread.steps if len(first) == len(thread.steps.ts) else thread.steps.take(first)
+    steps = thread.steps.take(first)
     cpu, left = _cpus(thread, steps), _left_at(thread.steps, first)
     samples = switching.recording.samples
-    shows = thread.seen[~switching.tells_nothing[samples.event[thread.seen]]]
-    seen = samples.ts[shows]
+    seen, seen_cpu = seen_running(thread.seen, samples.event, switching.tells_nothing, samples.ts, samples.cpu)
     rows = states(
-        (steps.ts, steps.what, steps.letter, cpu, left), _properties(switching.letters), (seen, samples.cpu[shows]),
+        (steps.ts, steps.what, steps.letter, cpu, left), _properties(switching.letters), (seen, seen_cpu),
         (wakes.ts, wakes.row, switching.proofs(wakes.row)), _idle_before(switching, steps, cpu),
         max(thread.end, int(steps.ts[-1])), switching.tells_returns,
     )  # fmt: skip
@@ -157,20 +154,25 @@ def _all(state: int, rows: Array) -> Array:
 def _cpus(thread: ThreadSwitches, steps: Steps) -> Array:
     recording = thread.switching.recording
     is_record = steps.source == OF_RECORD
-    cpu = np.empty(len(steps.ts), np.int32)
+    cpu = np.full(len(steps.ts), -1, np.int32)
     cpu[is_record] = recording.switches.cpu[steps.row[is_record]]
-    row = steps.row[~is_record]
-    cpu[~is_record] = np.where(row >= 0, recording.samples.cpu[np.maximum(row, 0)], -1) if len(row) else -1
+    is_sample = ~is_record & (steps.row >= 0)
+    if is_sample.all():
+        cpu = recording.samples.cpu[steps.row]
+    else:
+        cpu[is_sample] = recording.samples.cpu[steps.row[is_sample]]
     # A thread leaves the processor that it got.
     got = np.flatnonzero((cpu[:-1] < 0) & (steps.what[:-1] == IN) & (steps.what[1:] == OUT))
     cpu[got] = cpu[got + 1]
     return cpu
 
 
-def _left_at(steps: Steps, first: Array) -> Array:
+def _left_at(steps: Steps, first: Array | slice) -> Array:
     """int32: the samples at which the thread left its processor, of its steps in these rows. The sample of a counter
     comes before the record of its switch."""
-    row = np.where((steps.what[first] == OUT) & (steps.source[first] != OF_RECORD), steps.row[first], -1)
+    row = np.where((steps.what[first] == OUT) & (steps.source[first] != OF_RECORD), steps.row[first], np.int32(-1))
+    if isinstance(first, slice):
+        return row
     before = np.maximum(first - 1, 0)
     of_counter = (
         (steps.what[first] == OUT) & (steps.source[first] == OF_RECORD) & (first > 0)

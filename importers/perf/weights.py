@@ -49,7 +49,8 @@ class Counted(NamedTuple):
         """int64: how much these samples count."""
         if self.weight is not None:
             return self.weight[rows]
-        return np.maximum(recording.samples.period[rows], 1)
+        period = recording.samples.period[rows]
+        return np.maximum(period, 1, out=period)
 
 
 class _Found(NamedTuple):
@@ -102,7 +103,7 @@ def _in_order(found: Sequence[_Found]) -> list[_Found]:
 def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]:
     """Yields the events that have samples, in the file's order, each followed by the members of its group."""
     samples, events = recording.samples, recording.events
-    counts = np.bincount(samples.event, minlength=len(events)).tolist()
+    counts = samples.n_of_events(len(events))
     for event, count in zip(events, counts, strict=True):
         if not count or event.is_dummy:
             continue
@@ -176,8 +177,10 @@ def _group_amounts(recording: Recording, event: RecordedEvent) -> dict[int, _Amo
     """Returns what the event's samples count of each member of its group, by the member's index; none where the values
     are not recorded. A sample counts what was added since the counter was read before."""
     is_read = event.sample_type & SampleType.READ and event.attr.read_format & ReadFormat.GROUP
+    if not is_read or not event.attr.read_format & ReadFormat.ID:
+        return {}
     rows = np.flatnonzero((recording.samples.event == event.index) & (recording.samples.read_at >= 0))
-    if not is_read or not event.attr.read_format & ReadFormat.ID or not len(rows):
+    if not len(rows):
         return {}
     values = _values(recording, event, rows)
     ids = np.array([number for other in recording.events for number in other.ids], np.uint64)
