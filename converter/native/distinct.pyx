@@ -102,7 +102,7 @@ def edges_of_places(const int32_t[::1] places not None, Py_ssize_t n_places):
     return first_array, last_array
 
 
-def at_places(const int32_t[::1] values not None, const int32_t[::1] places not None):
+def at_places(const int32_t[:] values not None, const int32_t[::1] places not None):
     """Returns values[places], int32, without the copy of the places as numbers of 64 bits that numpy makes. Raises
     IndexError."""
     cdef Py_ssize_t n = places.shape[0]

@@ -180,23 +180,27 @@ class Causes:
         self._start_ts, self._tid, self._stacks = start_ts, tid, stacks
 
     def of(self, stack: Array, ts: Array) -> Member:
-        written = np.where(stack >= 0, self._stacks.of_column(stack).astype(np.int64), ABSENT)
+        written = self._stacks.of_column(stack).astype(np.int64)
+        written[stack < 0] = ABSENT
         members = (Numbers("stack", written), Numbers("time", ts - self._start_ts, MILLIS))
         return Inner("cause", members, {"tid": self._tid})
 
 
 def _write_markers(json: JsonWriter, shared: Shared, columns: list[MarkerColumns]) -> None:
-    ts = np.concatenate([c.ts for c in columns] or [np.zeros(0, np.int64)]) - shared.trace.start_ts
-    dur = np.concatenate([c.dur for c in columns] or [np.zeros(0, np.int64)])
+    ts = np.concatenate([np.zeros(0, np.int64), *(c.ts for c in columns)])
+    ts -= shared.trace.start_ts
+    end = np.concatenate([np.zeros(0, np.int64), *(c.dur for c in columns)])
+    end += ts
     n_rows = np.array([len(c.ts) for c in columns], np.int64)
     nothing = np.zeros(0, np.int32)
     names = np.concatenate([nothing, *(c.name_rows(shared.trace.strings) for c in columns)])
     category = np.repeat(np.array([shared.categories.of_markers(*c.category) for c in columns], np.int32), n_rows)
     is_interval = np.repeat(np.array([c.is_interval for c in columns], bool), n_rows)
+    end[~is_interval] = -1
     with json.table("markers", len(ts)):
         json.objects("data", (c.data for c in columns))
         json.ints("name", names)
         json.millis("startTime", ts)
-        json.millis("endTime", np.where(is_interval, ts + dur, -1))
+        json.millis("endTime", end)
         json.ints("phase", np.where(is_interval, INTERVAL, INSTANT))
         json.ints("category", category)

@@ -149,7 +149,7 @@ class Switching:
         switches = [one for one in told if one.name == SWITCH]
         wakes = [one for one in told if one.name in WAKES]
         self._names = _Names(recording, told)
-        self.n_left_out = sum(int(np.maximum(recording.samples.period[one.rows] - 1, 0).sum()) for one in switches)
+        self.n_left_out = sum(_n_left_out(recording.samples.period[one.rows]) for one in switches)
         # The tracepoint was recorded on processors, not in some threads, where the idle thread leaves, too.
         is_of_all = any(bool((recording.samples.tid[one.rows] == 0).any()) for one in switches)
         self.tells_of_all = not len(recording.switches) and is_of_all and not self.filter
@@ -399,6 +399,12 @@ def _by_time(parts: Sequence[tuple[Array, Steps]]) -> tuple[Array, Steps]:
     steps = Steps(*(np.concatenate(columns) for columns in zip(*(steps for _, steps in parts), strict=True)))
     order = np.argsort(steps.ts, kind="stable")
     return tid[order], steps.take(order)
+
+
+def _n_left_out(period: Array) -> int:
+    """Returns how many switches samples stand for beside their own. period: of each sample; written over."""
+    period -= 1
+    return int(np.maximum(period, 0, out=period).sum())
 
 
 def _is_other(recording: Recording, told: TracepointRows) -> bool:

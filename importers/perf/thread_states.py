@@ -23,6 +23,7 @@ from traceferry.model import (
     Table,
     TraceBuilder,
 )
+from traceferry.native.distinct import at_places
 from traceferry.timeline.off_cpu import guessed
 
 
@@ -158,7 +159,7 @@ def _cpus(thread: ThreadSwitches, steps: Steps) -> Array:
     cpu[is_record] = recording.switches.cpu[steps.row[is_record]]
     is_sample = ~is_record & (steps.row >= 0)
     if is_sample.all():
-        cpu = recording.samples.cpu[steps.row]
+        cpu = at_places(recording.samples.cpu, np.ascontiguousarray(steps.row, np.int32))
     else:
         cpu[is_sample] = recording.samples.cpu[steps.row[is_sample]]
     # A thread leaves the processor that it got.
