@@ -1,6 +1,7 @@
 """What a conversion imports: start-up is a third of the time of a short one. A module that is only needed now and then
 is imported by the function that needs it."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from conftest import PACKAGES, REPO
+
+from traceferry.apps.cli.aggregate import NO_FLEET_OPTIONS, add_fleet_options
 
 FIXTURES = REPO / "fixtures"
 XRAY = FIXTURES / "xray/clang-19/fdr-c19-pie-pool-tsc.xray"
@@ -119,3 +122,10 @@ def test_info_imports_no_exporter_and_no_other_importer() -> None:
 @pytest.mark.parametrize("words", [("--version",), ("convert", "--help"), ("info", "--help")])
 def test_help_needs_no_importer(words: tuple[str, ...]) -> None:
     assert within(imported_by(*words), {"importers", "exporters", "model", "analysis"}) == set()
+
+
+def test_options_of_many_processors_that_are_not_given() -> None:
+    """The values that convert knows without the parser, whose making takes time."""
+    parser = argparse.ArgumentParser()
+    add_fleet_options(parser)
+    assert vars(parser.parse_args([])) == NO_FLEET_OPTIONS
