@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common import MAX_SEED, ROOT, run
@@ -69,7 +68,7 @@ def options_of(context: ImportContext, choice: int) -> ImportContext:
     from traceferry.timeline.ticks import Counter
 
     counter = Counter(choice >> 3 & 63, choice, choice << 32) if choice >> 9 & 1 else None
-    return replace(context, embed_sources=[str(ROOT)] if choice >> 10 & 1 else [], counter=counter)
+    return context._replace(embed_sources=[str(ROOT)] if choice >> 10 & 1 else [], counter=counter)
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:

@@ -162,7 +162,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def adding_calls(context: ImportContext, choice: int) -> ImportContext:
-    return replace(context, options=replace(context.options, adds_calls=choice & 1 == 1))
+    return context._replace(options=replace(context.options, adds_calls=choice & 1 == 1))
 
 
 if __name__ == "__main__":

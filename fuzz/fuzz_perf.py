@@ -82,7 +82,7 @@ def options_of(context: ImportContext, choice: int) -> ImportContext:
     folders = [MAP_FOLDER.name] if choice >> 12 & 1 else []
     offset = (choice >> 14) - (1 << 17) if choice >> 13 & 1 else None
     options = replace(context.options, clock_offset_ns=offset, guess_wait_stacks=bool(choice >> 9 & 1))
-    return replace(context, options=options, symbols=symbols, folders=folders)
+    return context._replace(options=options, symbols=symbols, folders=folders)
 
 
 DUMP_BYTES = dump()

@@ -38,7 +38,7 @@ def options_of(context: ImportContext, choice: int) -> ImportContext:
         chosen.append(OTHERS[choice >> 11 & 3])
     symbols = [Source(f"app{nth}", memoryview(data)) for nth, data in enumerate(chosen)]
     frequency = FREQUENCIES[choice >> 13 & 3]
-    return replace(context, symbols=symbols, options=replace(context.options, cycle_frequency=frequency))
+    return context._replace(symbols=symbols, options=replace(context.options, cycle_frequency=frequency))
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:

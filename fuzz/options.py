@@ -43,11 +43,10 @@ class _Reading:
         return self._reading.companions
 
     def add_to(self, trace: Trace, context: ImportContext) -> None:
-        from dataclasses import replace
 
         assert all(isinstance(one.path, str) for one in self.companions)
         chosen = self._options(context, self._choice)
-        chosen = replace(chosen, counter=self.counter or chosen.counter)
+        chosen = chosen._replace(counter=self.counter or chosen.counter)
         self._before(trace, chosen)
         self._reading.add_to(trace, chosen)
         trace.attributes["narrowed"] = narrowed(trace, self._choice)

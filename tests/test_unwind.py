@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -292,7 +291,7 @@ def test_a_frame_pointer_behind_the_copy_of_the_stack(saved: int, is_short: bool
 )
 def test_a_thread_of_musl_begins_with_a_frame_pointer_of_0(name: str, rbp: int, end: str) -> None:
     """musl has no call-frame information of its own code; elsewhere the register may be anything."""
-    app = replace(module(EhFrame().fde(0x1100, 256, b"")), name=name)
+    app = module(EhFrame().fde(0x1100, 256, b""))._replace(name=name)
     words = struct.pack("<2Q", BIAS + 0x1064, 0)
     found, ended, _ = unwind({RSP: 0x7000, RBP: rbp, RIP: BIAS + 0x1164}, words, app)
     assert (found, ended) == ([BIAS + 0x1164, BIAS + 0x1064], end)
