@@ -50,6 +50,7 @@ NAMED = {
     "converter/apps/cli/__init__.py": {"firefox", "perf", "perfetto"},
     "converter/apps/cli/aggregate.py": {"mono"},
     "converter/apps/cli/convert.py": {"folded", "gecko", "perfetto", "pprof"},
+    "converter/apps/cli/view.py": {"firefox", "perfetto"},
     "converter/apps/fleet/inputs.py": {"perf"},
     "converter/files/known_files.py": {"perf", "collapsed", "speedscope", "folded"},
     "converter/files/known_texts.py": {"perf", "collapsed", "speedscope", "folded", "gecko", "pprof", "strace"},

@@ -1,9 +1,9 @@
 """Regular expressions that are compiled at the first use."""
 
 import copy
-import gc
 import pickle
 import re
+from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
@@ -52,13 +52,20 @@ def test_an_error_comes_at_the_first_use() -> None:
         later.match("a")
 
 
+def patterns_in(value: object) -> Iterator[patterns._Later]:
+    if type(value) is patterns._Later:
+        yield value
+    elif isinstance(value, (dict, tuple, list)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from patterns_in(one)
+
+
 def test_all_patterns_of_the_project_are_valid() -> None:
     """Those that the tests do not use, too."""
-    for folder in PACKAGES.values():
-        for path in (REPO / folder).rglob("*.py"):
-            if path.name != "__main__.py":
-                import_module(module_of(path))
-    found = [one for one in gc.get_objects() if type(one) is patterns._Later]
+    paths = [path for folder in PACKAGES.values() for path in (REPO / folder).rglob("*.py")]
+    modules = [import_module(module_of(path)) for path in paths if path.name != "__main__.py"]
+    values = [value for module in modules for name, value in vars(module).items() if not name.startswith("__")]
+    found = [one for value in values for one in patterns_in(value)]
     assert len(found) > 200
     for one in found:
         assert isinstance(re.compile(one._text, one._flags), re.Pattern)
