@@ -65,19 +65,26 @@ def is_page(head: memoryview) -> bool:
 def members_seen(data: memoryview, begin: int = 0) -> tuple[dict[str, int], bool]:
     """Returns (where the value of each member of the object at `begin` begins, whether the object is whole). Of damaged
     text these are the members before the damage; of another value there are none."""
+    found, end = _seen(data, begin)
+    return {key: at.begin for key, at in found.items()}, end >= 0
+
+
+def _seen(data: memoryview, begin: int) -> tuple[dict[str, Range], int]:
+    """Returns the values of the members of the object at `begin`, and where it ends; -1: the text is damaged."""
     global _seen_last
     last, at, found = _seen_last
     if last is None or last() is not data or at != begin:
         try:
-            found = {_key(key): at for key, at, _ in members(data, _after_mark(data, begin))[0]}, True
+            inner, end = members(data, _after_mark(data, begin))
+            found = _ranges(inner), end
         except JsonError as problem:
-            found = {_key(key): at for key, at, _ in problem.found}, False
+            found = _ranges(problem.found), -1
         _seen_last = ref(data), begin, found
-    return dict(found[0]), found[1]
+    return found
 
 
-# What was asked last: each format asks the same of a file, one after the other.
-_seen_last: tuple[ref[memoryview] | None, int, tuple[dict[str, int], bool]] = (None, 0, ({}, False))
+# What was asked last: each format asks the same of a file, one after the other, and who reads it does.
+_seen_last: tuple[ref[memoryview] | None, int, tuple[dict[str, Range], int]] = (None, 0, ({}, -1))
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,10 @@ class JsonText:
     def _root(self) -> Range:
         begin = _after_mark(self.data, 0)
         begin += len(head := bytes(self.data[begin : begin + MAX_BLANK])) - len(head.lstrip(BLANK))
-        try:
-            found, end = members(self.data, begin)
-        except JsonError:
+        found, end = _seen(self.data, 0)
+        if end < 0:
             return Range(*skip(self.data, begin))  # a list, or text whose damage is told in the order of the text
-        self._of_root[begin] = _ranges(found)
+        self._of_root[begin] = found
         return Range(begin, end)
 
     def ends_early(self) -> bool:

@@ -27,12 +27,15 @@ from traceferry.importers.firefox.tables import (
     FUNC_COLUMNS,
     Addresses,
     Facts,
+    LibRows,
     Stacks,
     add_tables,
     texts_of,
 )
 from traceferry.importers.firefox.threads import Numbers, is_main, number_of
 from traceferry.importers.firefox.times import Times, join_clock
+from traceferry.model import sums
+from traceferry.native.distinct import distinct_with_places
 from traceferry.reading import ImportContext
 from traceferry.timeline.off_cpu import off_cpu_event, with_stacks
 from traceferry.timeline.select import events_lasting, tables_within, values_within
@@ -103,7 +106,7 @@ class _Profile:
         rows = RowMemo(trace.frames, *FRAME_COLUMNS), RowMemo(trace.funcs, *FUNC_COLUMNS)
         self.facts = Facts(
             trace, profile.version, profile.is_gecko, self.categories, self.bad, stacks, *rows, names, Addresses(),
-            FuncNames(trace),
+            FuncNames(trace), LibRows(trace),
         )  # fmt: skip
         listed = list(zip(self.categories.names, self.categories.colors, strict=True))
         self.kinds = ours.kinds_of(profile.meta.get("markerSchema")) if self.is_ours else {}
@@ -237,8 +240,10 @@ class _Profile:
             weight = np.bincount(nth, rows.weight, size)
         used = np.flatnonzero(count[1:])
         lib, weight = known.libs_of(self.facts.stacks.key[stacks.sampled[used]]), weight[used + 1].astype(np.int64)
-        for row in model.distinct(lib[lib >= 0]).tolist():
-            names.add_nameless(self.trace.strings[int(self.trace.libs["name"][row])], int(weight[lib == row].sum()))
+        libs, place = distinct_with_places(lib[lib >= 0])
+        counts = sums.total_by(place, weight[lib >= 0], len(libs))
+        for row, count in zip(libs.tolist(), counts.tolist(), strict=True):
+            names.add_nameless(self.trace.strings[int(self.trace.libs["name"][row])], count)
 
     def _mark(self, members: Members) -> Members:
         return ours.mark_of(members) if self.is_ours else {}

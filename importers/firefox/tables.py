@@ -54,10 +54,25 @@ class Addresses:
         return np.where(is_known, self.lib[np.where(is_known, frames, 0)], self.NOT_ASKED)
 
 
+class LibRows:
+    """The rows of the trace's libraries for a list of a profile's, which mostly is one for all threads."""
+
+    def __init__(self, trace: TraceBuilder) -> None:
+        self._trace = trace
+        self._libs: list[Any] | None = None
+        self._rows = np.zeros(0, np.int32)
+
+    def of(self, libs: list[Any]) -> Array:
+        """Returns int32: the row of each and, behind them, none."""
+        if libs is not self._libs:
+            self._libs, self._rows = libs, np.array([*(_add_lib(self._trace, lib) for lib in libs), -1], np.int32)
+        return self._rows
+
+
 class Facts(NamedTuple):
     """The facts with which tables are read. version: of the profile; is_gecko: a Gecko one; stacks: those of all its
     threads, which `publish` adds to the trace; frames, funcs: rows of the trace's; names: of addresses;
-    known: what they gave."""
+    known: what they gave; libs: rows of the trace's."""
 
     trace: TraceBuilder
     version: int
@@ -70,6 +85,7 @@ class Facts(NamedTuple):
     names: Names
     known: Addresses
     func_names: FuncNames
+    libs: LibRows
 
 
 # (int64 [n + 1], int32): frames[first[i]:first[i + 1]] are those of the ith chain, the outermost first.
@@ -105,7 +121,7 @@ class _Tables:
     def __init__(self, facts: Facts, members: Members, path: str, texts: list[str], libs: list[Any]) -> None:
         self._facts, self._trace, self._members, self._path, self._texts = facts, facts.trace, members, path, texts
         self._libs = libs
-        self._lib_rows = np.array([*(_add_lib(self._trace, lib) for lib in libs), -1], np.int32)
+        self._lib_rows = facts.libs.of(libs)
         self._frames, self._funcs = self._columns("frameTable"), self._columns("funcTable")
         self._locations = self._columns("sourceLocationTable")
         self._symbols = self._columns("nativeSymbols")
