@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 import firefox_profiles as made
+import numpy as np
 import pytest
 from conftest import REPO, cuts, examples
 from firefox_profiles import loaded, path_of, profile, totals, written
@@ -24,6 +25,8 @@ import traceferry
 from traceferry import FormatError, LoadOptions
 from traceferry.files.json_text import JsonText, members_seen
 from traceferry.files.source import Source
+from traceferry.importers.firefox import map as firefox_map
+from traceferry.importers.firefox.samples import KeptRows, Rows
 from traceferry.model import Trace
 from traceferry.model.laws import check
 from traceferry.registry import detect, importer_named
@@ -594,6 +597,31 @@ def test_dump_tells_where_members_are(tmp_path: Path) -> None:
 
 def names_of(trace: Trace) -> Counter[str]:
     return Counter(trace.func_name(row) for row in range(len(trace.funcs)))
+
+
+INT64 = st.integers(-(1 << 62), (1 << 62) - 1)
+NUMBERS = st.one_of(
+    st.integers(-1, 3), st.just(1), st.integers(-(1 << 15), 1 << 15), st.integers(-(1 << 31), 1 << 31), INT64
+)
+
+
+@given(st.lists(st.tuples(INT64, NUMBERS, NUMBERS, NUMBERS), max_size=6))
+@examples(300)
+def test_samples_that_are_kept_are_the_same(rows: list[tuple[int, ...]]) -> None:
+    ts, stack, weight, cpu_ns = np.array(rows, np.int64).reshape(-1, 4).T
+    before = Rows(np.sort(ts), stack, weight, "samples", cpu_ns, 1, 2)
+    after = KeptRows.of(before).rows()
+    assert [np.asarray(one).tolist() for one in after] == [np.asarray(one).tolist() for one in before]
+    assert {one.dtype for one in after if isinstance(one, np.ndarray)} == {np.dtype(np.int64)}
+
+
+def test_samples_that_are_not_kept_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = profile(n_threads=3)
+    del given["threads"][1]["markers"]
+    path = written(given, tmp_path / "profile.json")
+    kept = contents(load_checked(path))
+    monkeypatch.setattr(firefox_map, "MOST_KEPT", 0)
+    assert contents(load_checked(path)) == kept
 
 
 @pytest.mark.parametrize("suffix", [".json", ".pftrace", ".html", ".gecko.json"])
