@@ -41,7 +41,7 @@ def module_of(binary: Binary, debug: Binary | None = None) -> object:
     sections = [
         (bytes(section.data), section.address, section.is_debug) for section in module.sections if len(section.data)
     ]
-    return sections, [getattr(module, name) for name in Module.__dataclass_fields__ if name != "sections"]
+    return sections, [getattr(module, name) for name in Module._fields if name != "sections"]
 
 
 def read_of(binary: Binary) -> object:

@@ -152,7 +152,7 @@ class Binary:
         ]
 
     def _n_sections(self) -> int:
-        """Where there are too many for the header to tell, the first section does (gABI, chapter 4)."""
+        """Returns what the first section tells where they are too many for the header (gABI, chapter 4)."""
         if self._first["e_shoff"] == 0:
             return 0
         return int(self._first["e_shnum"] or self._headers(1, "sh")[0]["sh_size"])

@@ -230,7 +230,7 @@ def _fill(parser: CommandParser, name: str) -> None:
 
 
 def _all_commands() -> Mapping[str, CommandParser]:
-    """Of each command one that is filled: to tell which of them has an option."""
+    """Returns a parser of each command, to tell which of them has an option."""
     made = {name: CommandParser(prog=f"traceferry {name}") for name in COMMANDS}
     for name, of_one in made.items():
         _fill(of_one, name)
