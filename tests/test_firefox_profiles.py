@@ -663,9 +663,11 @@ def test_our_own_profiles_come_back_from_both_containers(name: str, suffix: str,
     assert contents(load_checked(tmp_path / f"again.{suffix}")) == contents(trace)
 
 
-def test_a_call_marker_without_arguments_has_none(tmp_path: Path) -> None:
+def with_call_markers(**arguments: Any) -> dict[str, Any]:
+    """A profile of ours in which markers give a call these arguments."""
     root = profile(60, 3, importedFrom="traceferry")
-    call = [{"key": "function", "format": "string"}, {"key": "arg0", "format": "string"}]
+    call = [{"key": "function", "format": "string"}, {"key": "arg0", "format": "string"},
+            {"key": "size", "format": "bytes", "traceferry": "bytes"}]  # fmt: skip
     root["meta"] |= {
         "extra": [{"label": "traceferry", "entries": [{"label": "version", "value": "1"}]}],
         "markerSchema": [{"name": "Call", "display": [], "fields": call, "traceferry": {"kind": "call"}}],
@@ -673,9 +675,23 @@ def test_a_call_marker_without_arguments_has_none(tmp_path: Path) -> None:
     thread = root["threads"][0]
     thread["samples"] |= {"time": [0, 1, 2, 3], "weight": [1, 1, 1, 1], "weightType": "tracing-ms"}
     thread["markers"] |= {"startTime": [0, 1], "endTime": [1, 2], "phase": [1, 1], "name": [0, 0], "category": [0, 0],
-                          "data": [{"type": "Call", "function": "main"}] * 2, "length": 2}  # fmt: skip
-    trace = loaded(root, tmp_path)
+                          "data": [{"type": "Call", "function": "main", **arguments}] * 2, "length": 2}  # fmt: skip
+    return root
+
+
+def test_a_call_marker_without_arguments_has_none(tmp_path: Path) -> None:
+    trace = loaded(with_call_markers(), tmp_path)
     assert [len(one.load(trace).arguments) for _, one in trace.threads] == [0] * len(trace.threads)
+
+
+@pytest.mark.parametrize(("size", "shown"), [(4, [("bytes", 4, "")]), ({"stack": 1}, [("", 0, "{'stack': 1}")])])
+def test_an_argument_that_is_no_number_of_its_format_is_text(size: Any, shown: list[Any], tmp_path: Path) -> None:
+    trace = loaded(with_call_markers(size=size), tmp_path)
+    data = next(one.load(trace) for _, one in trace.threads)
+    strings = [*(data.trace.strings[row] for row in range(len(data.trace.strings))), ""]
+    columns = (data.arguments[name].tolist() for name in ("format", "value", "text"))
+    found = [(strings[form], value, strings[text]) for form, value, text in zip(*columns, strict=True)]
+    assert found == shown
 
 
 def contents(trace: Trace) -> dict[Any, Any]:

@@ -241,7 +241,8 @@ def _value(
             value = float(shown) if dtype == "float64" else int(shown)
         bits = int(np.array([value], dtype).view(np.uint64)[0])
     except (TypeError, ValueError, OverflowError, IndexError):
-        return 0, key, trace.strings.intern(str(shown)), number
+        # What is no number of the format is a text of none.
+        return 0, key, trace.strings.intern(str(shown)), -1
     return bits, key, -1, number
 
 
