@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 import numpy as np
 
 from traceferry.native.interning cimport enter_pairs, intern_pair
+from traceferry.native.places cimport are_places, begin_places
 
 from traceferry.native.arrays import doubled
 
@@ -62,22 +63,13 @@ def rows_of_places(const int32_t[::1] places not None, Py_ssize_t n_places):
     (int64): np.argsort and the sums of np.bincount, in a fraction of the time. places: 0 to n_places - 1."""
     cdef Py_ssize_t n = places.shape[0]
     cdef Py_ssize_t i
-    cdef Py_ssize_t following = 0
-    cdef int64_t count
     rows_array, ends_array = np.empty(n, np.int64), np.zeros(n_places, np.int64)
     cdef int64_t[::1] rows = rows_array
     cdef int64_t[::1] ends = ends_array
-    for i in range(n):
-        if not 0 <= places[i] < n_places:
-            raise ValueError("rows_of_places: a place that there is not")
+    if not are_places(places, n_places):
+        raise ValueError("rows_of_places: a place that there is not")
     with nogil:
-        for i in range(n):
-            ends[places[i]] += 1
-        # Each one's end is its beginning, until its rows are there.
-        for i in range(n_places):
-            count = ends[i]
-            ends[i] = following
-            following += count
+        begin_places(places, ends)
         for i in range(n):
             rows[ends[places[i]]] = i
             ends[places[i]] += 1
@@ -91,9 +83,8 @@ def edges_of_places(const int32_t[::1] places not None, Py_ssize_t n_places):
     first_array, last_array = np.full(n_places, -1, np.int64), np.full(n_places, -1, np.int64)
     cdef int64_t[::1] first = first_array
     cdef int64_t[::1] last = last_array
-    for i in range(n):
-        if not 0 <= places[i] < n_places:
-            raise ValueError("edges_of_places: a place that there is not")
+    if not are_places(places, n_places):
+        raise ValueError("edges_of_places: a place that there is not")
     with nogil:
         for i in range(n):
             if first[places[i]] < 0:

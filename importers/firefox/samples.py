@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,34 +72,31 @@ class Rows(NamedTuple):
 
 
 class KeptRows(NamedTuple):
-    """The samples of a thread in as few bytes as their values need: what `Rows` has, gaps in place of times, and of a
-    column with one value only that."""
+    """The samples of a thread in as few bytes as their values need. narrow: what `Rows` has, with gaps in ns in place
+    of times, and of a column of which all n values are the same only that."""
 
     n: int
     first_ts: int
-    gap: Array
-    stack: Array
-    weight: Array
-    unit: str
-    cpu_ns: Array
-    n_sorted: int
-    n_lost: int
+    narrow: Rows
 
     @classmethod
     def of(cls, rows: Rows) -> KeptRows:
         first = int(rows.ts[0]) if len(rows.ts) else 0
-        gap = np.diff(rows.ts, prepend=first)
-        gap, stack, weight, cpu_ns = map(_narrow, (gap, rows.stack, rows.weight, rows.cpu_ns))
-        return cls(len(rows.ts), first, gap, stack, weight, rows.unit, cpu_ns, rows.n_sorted, rows.n_lost)
+        return cls(len(rows.ts), first, _with_columns(rows._replace(ts=np.diff(rows.ts, prepend=first)), _narrow))
 
     @property
     def n_bytes(self) -> int:
-        return sum(column.nbytes for column in (self.gap, self.stack, self.weight, self.cpu_ns))
+        return sum(one.nbytes for one in (self.narrow.ts, self.narrow.stack, self.narrow.weight, self.narrow.cpu_ns))
 
     def rows(self) -> Rows:
-        gap, stack, weight, cpu_ns = (_wide(one, self.n) for one in (self.gap, self.stack, self.weight, self.cpu_ns))
-        ts = np.cumsum(gap) + self.first_ts
-        return Rows(ts, stack, weight, self.unit, cpu_ns, self.n_sorted, self.n_lost)
+        rows = _with_columns(self.narrow, lambda values: _wide(values, self.n))
+        return rows._replace(ts=np.cumsum(rows.ts) + self.first_ts)
+
+
+def _with_columns(rows: Rows, change: Callable[[Array], Array]) -> Rows:
+    return rows._replace(
+        ts=change(rows.ts), stack=change(rows.stack), weight=change(rows.weight), cpu_ns=change(rows.cpu_ns)
+    )
 
 
 def _narrow(values: Array) -> Array:

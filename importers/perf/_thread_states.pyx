@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from traceferry.native.places cimport are_places, begin_places
+
 import numpy as np
 
 # As converter/model/schema.py and scheduling.py number them.
@@ -86,16 +88,13 @@ def steps_by_thread(
     cdef Py_ssize_t n_steps = places.shape[0]
     cdef Py_ssize_t n_samples = ts.shape[0]
     cdef Py_ssize_t i, place, row, at
-    cdef Py_ssize_t following = 0
-    cdef int64_t count
     if n_steps != 2 * n or letters.shape[0] != n:
         raise ValueError("steps_by_thread: columns of several lengths")
     for i in range(n):
         if not 0 <= rows[i] < n_samples:
             raise ValueError("steps_by_thread: a sample that there is not")
-    for i in range(n_steps):
-        if not 0 <= places[i] < n_threads:
-            raise ValueError("steps_by_thread: a thread that there is not")
+    if not are_places(places, n_threads):
+        raise ValueError("steps_by_thread: a thread that there is not")
     ends_array, ts_array, what_array = np.zeros(n_threads, np.int64), np.empty(n_steps, np.int64), np.empty(n_steps, np.uint8)
     row_array, letter_array = np.empty(n_steps, np.int32), np.empty(n_steps, np.uint8)
     cdef int64_t[::1] ends = ends_array
@@ -104,13 +103,7 @@ def steps_by_thread(
     cdef int32_t[::1] row_out = row_array
     cdef uint8_t[::1] letter_out = letter_array
     with nogil:
-        for i in range(n_steps):
-            ends[places[i]] += 1
-        # Each one's end is its beginning, until its steps are there.
-        for place in range(n_threads):
-            count = ends[place]
-            ends[place] = following
-            following += count
+        begin_places(places, ends)
         for i in range(n_steps):
             place, row = places[i], rows[i >> 1]
             at = ends[place]
