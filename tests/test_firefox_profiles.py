@@ -26,6 +26,7 @@ from traceferry import FormatError, LoadOptions
 from traceferry.files.json_text import JsonText, members_seen
 from traceferry.files.source import Source
 from traceferry.importers.firefox import map as firefox_map
+from traceferry.importers.firefox.marker_groups import Cells
 from traceferry.importers.firefox.samples import KeptRows, Rows
 from traceferry.model import Trace
 from traceferry.model.laws import check
@@ -613,6 +614,29 @@ def test_samples_that_are_kept_are_the_same(rows: list[tuple[int, ...]]) -> None
     after = KeptRows.of(before).rows()
     assert [np.asarray(one).tolist() for one in after] == [np.asarray(one).tolist() for one in before]
     assert {one.dtype for one in after if isinstance(one, np.ndarray)} == {np.dtype(np.int64)}
+
+
+CELLS = st.one_of(
+    st.none(), st.booleans(), st.integers(), INT64, st.floats(allow_nan=False), st.sampled_from([0.0, -0.0]), st.text(),
+    st.just({}),
+)  # fmt: skip
+
+
+@given(
+    st.lists(CELLS, min_size=1, max_size=5) | st.lists(INT64, min_size=1) | st.lists(st.text() | st.none(), min_size=1)
+)
+@examples(300)
+def test_values_of_markers_that_are_kept_are_the_same(values: list[Any]) -> None:
+    kept = Cells.of(values)
+    assert kept is None or list(map(repr, kept.listed(len(values)))) == list(map(repr, values))
+    assert kept is not None or set(map(type, values)) not in ({float}, {str}, {str, type(None)})
+
+
+def test_windows_of_markers_are_not_read_and_reported(tmp_path: Path) -> None:
+    given = profile()
+    given["threads"][0]["markers"]["data"][0] |= {"innerWindowID": 7}
+    told = {issue.detail: issue.count for issue in loaded(given, tmp_path).report if issue.kind == "members_not_read"}
+    assert told["fields innerWindowID"] == 1
 
 
 def test_samples_that_are_not_kept_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

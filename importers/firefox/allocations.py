@@ -53,7 +53,7 @@ def of_markers(markers: Markers) -> Rows | None:
     """Returns the allocations that are markers, as in Gecko profiles."""
     made: dict[str, Rows] = {}
     for kind in (NATIVE, JS):
-        rows = np.array([nth for nth, one in enumerate(markers.type) if one == kind], np.int64)
+        rows = markers.type.rows_of(kind)
         if len(rows):
             data = [markers.data[row] for row in rows.tolist()]
             size = np.array([_whole(one.get("size"), NO_SIZE) for one in data], np.int64)

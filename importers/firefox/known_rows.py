@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import repeat
+from itertools import islice
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from traceferry.model import Array, TraceBuilder
 from traceferry.model.tables import GrowingTable
 from traceferry.native.arrays import grown
 from traceferry.native.rows import RowTable
+from traceferry.native.values import interned
 
 ADDRESS = compiled_later(r"0x[0-9a-f]{1,16}")
 UNKNOWN = "(unknown)"
@@ -60,26 +61,32 @@ class FuncNames:
 
     def __init__(self, trace: TraceBuilder) -> None:
         self._trace = trace
-        self._numbers: dict[str, int] = {}  # of each name; those that are addresses have an odd one
+        self._numbers: dict[str, int] = {}  # of each name
         self._texts: list[str] = []
+        self._are_addresses = np.zeros(0, bool)
         self._known = _Known(3)  # by number, library and address
 
     def rows(self, names: list[str], lib: Array, begin: Array) -> tuple[Array, Array]:
         """Returns (the trace's string, int32; whether it is only an address) of each function. lib: rows of the
         trace's, -1 is none; begin: their addresses."""
-        number = np.fromiter(map(self._numbers.get, names, repeat(-1)), np.int64, len(names))
-        for nth in np.flatnonzero(number < 0).tolist():
-            known = self._numbers.get(names[nth])  # from here on, if it is there twice
-            number[nth] = self._add_text(names[nth]) if known is None else known
-        is_address = ((number & 1) > 0) & (lib >= 0)
-        places = np.where(is_address, lib, self.PLAIN), np.where(is_address, begin, self.PLAIN)
-        return self._known.of(np.stack((number, *places), axis=1), self._added), is_address
+        n_known = len(self._numbers)
+        number = interned(names, self._numbers)
+        if len(self._numbers) > n_known:
+            self._take_in(len(self._numbers) - n_known)
+        is_address = self._are_addresses[number] & (lib >= 0)
+        values = np.full((len(names), 3), self.PLAIN)
+        values[:, 0] = number
+        values[is_address, 1], values[is_address, 2] = lib[is_address], begin[is_address]
+        return self._known.of(values, self._added), is_address
 
-    def _add_text(self, name: str) -> int:
-        number = 2 * len(self._texts) + (name.startswith("0x") and ADDRESS.fullmatch(name) is not None)
-        self._texts.append(name)
-        self._numbers[name] = number
-        return number
+    def _take_in(self, n_new: int) -> None:
+        """Takes note of the latest names."""
+        texts = list(islice(reversed(self._numbers), n_new))[::-1]
+        is_address = [text.startswith("0x") and ADDRESS.fullmatch(text) is not None for text in texts]
+        n_known = len(self._texts)
+        self._texts += texts
+        self._are_addresses = grown(self._are_addresses, len(self._texts))
+        self._are_addresses[n_known : len(self._texts)] = is_address
 
     def _added(self, rows: Array) -> list[int]:
         return [self._string(*row) for row in rows.tolist()]
@@ -87,5 +94,5 @@ class FuncNames:
     def _string(self, number: int, lib: int, begin: int) -> int:
         strings = self._trace.strings
         if lib == self.PLAIN:
-            return strings.intern(self._texts[number >> 1] or UNKNOWN)
+            return strings.intern(self._texts[number] or UNKNOWN)
         return strings.intern(f"{strings[int(self._trace.libs['name'][lib])]}+{begin:#x}")

@@ -20,6 +20,7 @@ from traceferry.importers.firefox.decode import SAMPLES, TABLES_OF_STACKS, Profi
 from traceferry.importers.firefox.document import Part
 from traceferry.importers.firefox.known_rows import FuncNames, RowMemo
 from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THREAD
+from traceferry.importers.firefox.marker_groups import Group, KeptGroup, KeptMarkers
 from traceferry.importers.firefox.marker_types import MarkerTypes
 from traceferry.importers.firefox.names import Names
 from traceferry.importers.firefox.tables import (
@@ -67,8 +68,9 @@ class _Survey(NamedTuple):
     trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
     first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; digest: of
     their times and stacks; gaps: between them, where they weigh times; is_weighed: a profile of ours tells what they
-    weigh, which the viewer counts; kept: its samples, None where they are read again; is_whole: nothing else of it is
-    read again; are_calls: they last until the next one; sampled: the one with its samples, where it has calls, too."""
+    weigh, which the viewer counts; kept, markers: its samples and its markers, None where they are read again;
+    is_whole: nothing of it is read again; are_calls: they last until the next one; sampled: the one with its samples,
+    where it has calls, too."""
 
     number: int
     part: Part
@@ -83,6 +85,7 @@ class _Survey(NamedTuple):
     gaps: samples.Gaps | None
     is_weighed: bool
     kept: samples.KeptRows | None = None
+    markers: KeptMarkers | None = None
     is_whole: bool = False
     event: int = -1
     are_calls: bool = False
@@ -194,7 +197,9 @@ class _Profile:
         rows = self._sample_rows(members, path, stacks, part)
         self._count_nameless(rows, stacks)
         found, allocated = self._marker_rows(members, path, texts, stacks, part)
-        self.types.survey(found, str(members.get("pid")), texts)
+        head = self._head(members)
+        groups = self.types.groups(found, str(head.get("pid")), texts)
+        self.types.survey(groups)
         for name in (*UNUSED_OF_THREAD, *(f"samples.{name}" for name in UNUSED_OF_SAMPLES)):
             self._lose(name.removeprefix("samples."), _n_values(members, name))
         self.n_sorted += rows.n_sorted
@@ -203,30 +208,48 @@ class _Profile:
         self.n_open += found.n_open
         spans = [(int(one.ts[0]), int(one.ts[-1])) for one in (rows, allocated) if one is not None and len(one.ts)]
         spans += [of_markers] if (of_markers := found.span()) else []
-        head = {key: value for key, value in members.items() if not isinstance(value, (dict, list))}
-        head["pausedRanges"] = members.get("pausedRanges")
-        head[WRITER] = mark = self._mark(members)
-        if isinstance(mark.get("pid"), str) and isinstance(mark.get("process"), str):
-            head |= {"pid": mark["pid"], "processName": mark["process"], "tid": mark.get("tid")}
         survey = _Survey(
             nth, part, stacks, head, (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None,
             int(rows.ts[0]) if len(rows.ts) else None, self.n_objects,
             len(rows.ts) + len(found.ts) + (len(allocated.ts) if allocated is not None else 0),
             rows.unit, hash((rows.ts.tobytes(), rows.stack.tobytes())) if self.is_ours else 0, rows.gaps,
-            ours.weights_of(mark, len(rows.ts)) is not None,
+            ours.weights_of(head[WRITER], len(rows.ts)) is not None,
         )  # fmt: skip
         self.n_objects += len(allocated.ts) if allocated is not None else 0
-        return self._with_samples(survey, rows, has_more=self.is_ours or len(found.ts) > 0 or allocated is not None)
+        survey = self._with_samples(survey, rows)
+        if not self.is_ours and allocated is None:
+            survey = self._with_markers(survey, found, self.types.kept(groups, texts))
+        if survey.is_whole:
+            self.profile.threads[nth].release()
+        return survey
 
-    def _with_samples(self, survey: _Survey, rows: samples.Rows, *, has_more: bool) -> _Survey:
-        """Returns it with its samples, as long as there is space for them. has_more: what else is read again."""
+    def _head(self, members: Members) -> Members:
+        """Returns the members of a thread that are no tables, with what our own profiles say of it."""
+        head = {key: value for key, value in members.items() if not isinstance(value, (dict, list))}
+        head["pausedRanges"] = members.get("pausedRanges")
+        head[WRITER] = mark = self._mark(members)
+        if isinstance(mark.get("pid"), str) and isinstance(mark.get("process"), str):
+            head |= {"pid": mark["pid"], "processName": mark["process"], "tid": mark.get("tid")}
+        return head
+
+    def _with_samples(self, survey: _Survey, rows: samples.Rows) -> _Survey:
+        """Returns it with its samples, as long as there is space for them."""
         kept = samples.KeptRows.of(rows)
-        if kept.n_bytes > self.n_bytes_left:
+        return survey._replace(kept=kept) if self._has_space(kept.n_bytes) else survey
+
+    def _with_markers(self, survey: _Survey, rows: markers.Rows, groups: list[KeptGroup] | None) -> _Survey:
+        """Returns it with its markers, which may be None, as long as there is space for them."""
+        kept = KeptMarkers.of(rows.intervals(), groups) if groups is not None else None
+        if kept is None or not self._has_space(kept.n_bytes):
             return survey
-        self.n_bytes_left -= kept.n_bytes
-        if not has_more:
-            self.profile.threads[survey.number].release()
-        return survey._replace(kept=kept, is_whole=not has_more)
+        return survey._replace(markers=kept, is_whole=survey.kept is not None)
+
+    def _has_space(self, n_bytes: int) -> bool:
+        """Whether so much more may be kept, which is kept then."""
+        if n_bytes > self.n_bytes_left:
+            return False
+        self.n_bytes_left -= n_bytes
+        return True
 
     def _count_nameless(self, rows: samples.Rows, stacks: Stacks) -> None:
         """Counts the samples in functions that stay addresses, by library."""
@@ -298,8 +321,8 @@ class _Profile:
         n, times = len(stacks.sampled) - 1, self._times(part)
         rows = markers.read_markers(members, path, texts, n, times, self.bad)
         if self.renamed:
-            rows = rows._replace(type=[self.renamed.get(kind, kind) for kind in rows.type])
-        if not markers.ALLOCATIONS.isdisjoint(rows.type):
+            rows = rows._replace(type=markers.Numbered.of([self.renamed.get(one, one) for one in rows.type.listed()]))
+        if not markers.ALLOCATIONS.isdisjoint(rows.type.texts):
             return _without_allocations(rows), allocations.of_markers(rows)
         return rows, allocations.read_allocations(members, path, n, times, self.bad)
 
@@ -436,6 +459,7 @@ class _Profile:
             data.samples = part.samples if len(part.samples) else data.samples
             data.other_samples |= part.other_samples
         members = {} if survey.is_whole else self._again(survey)
+        texts = self._texts(members)
         rows = survey.kept.rows() if survey.kept else self._sample_rows(members, path, stacks, survey.part)
         if survey.are_calls:
             data.calls = samples.calls_of(trace, rows, stacks.sampled)
@@ -443,16 +467,26 @@ class _Profile:
             data.other_samples[survey.event] = samples.table_of(rows, stacks.sampled)
         elif len(rows.ts):
             data.samples = samples.table_of(rows, stacks.sampled)
-        texts = self._texts(members)
+        if survey.markers is not None:
+            data.markers = self._marker_tables(survey, survey.markers.intervals(), survey.markers.groups, texts)
+        else:
+            self._add_markers(survey, members, texts, trace, data)
+        if (paused := self._paused(survey)) is not None:
+            data.markers[PAUSED] = paused
+        return data
+
+    def _add_markers(
+        self, survey: _Survey, members: Members, texts: list[str], trace: model.TraceBuilder, data: model.ThreadData
+    ) -> None:
+        """Adds what the table of markers has, and the allocations, which may stand there or in tables of their own."""
+        stacks, path = survey.stacks, self.profile.threads[survey.number].path
         found, allocated = self._marker_rows(members, path, texts, stacks, survey.part)
         if allocated is not None and len(allocated.ts):
             data.allocations = allocations.table_of(trace, allocated, stacks.called, survey.first_object)
         if self.kinds:
             found = self._own_markers(survey, found, texts, stacks, trace, data)
-        data.markers = self._marker_tables(survey, found, texts, stacks)
-        if (paused := self._paused(survey)) is not None:
-            data.markers[PAUSED] = paused
-        return data
+        groups = self.types.groups(found, str(survey.head.get("pid")), texts)
+        data.markers = self._marker_tables(survey, found.intervals(), groups, texts)
 
     def _again(self, survey: _Survey) -> Members:
         return self.profile.thread(survey.number, TABLES_OF_STACKS | SAMPLES if survey.kept else TABLES_OF_STACKS)
@@ -479,21 +513,20 @@ class _Profile:
         if is_call.any():
             called = ours.chosen(rows, is_call)
             process = str(survey.head.get("pid"))
-            flow = self.types.flow_numbers(called.type[0], called.data, process, texts)
+            flow = self.types.flow_numbers(called.type.listed()[0], called.data, process, texts)
             data.arguments, is_there = ours.arguments_of(trace, data.calls, called, flow, kinds, texts, times)
             is_call[np.flatnonzero(is_call)[~is_there]] = False
         return ours.chosen(rows, ~(is_state | is_off | is_call))
 
     def _marker_tables(
-        self, survey: _Survey, rows: markers.Rows, texts: list[str], stacks: Stacks
+        self, survey: _Survey, rows: markers.Intervals, groups: Sequence[Group | KeptGroup], texts: list[str]
     ) -> dict[model.MarkerType, model.Table]:
         end_ts = max(self._thread_span(survey)[1], survey.span[1] if survey.span else 0)
         end = np.where(rows.has_end, rows.end, np.maximum(end_ts, rows.ts))
         first = survey.first_sample if survey.first_sample is not None else self.bounds[1]
         ts = np.where(rows.has_start, rows.ts, np.minimum(first, end))
-        stack, times = stacks.called[rows.stack], self._times(survey.part)
-        process = str(survey.head.get("pid"))
-        return self.types.tables(rows, ts, np.minimum(end, self.bounds[1]), stack, process, texts, times, self.bad)
+        stack, times = survey.stacks.called[rows.stack], self._times(survey.part)
+        return self.types.tables(groups, ts, np.minimum(end, self.bounds[1]), stack, texts, times, self.bad)
 
     def _paused(self, survey: _Survey) -> model.Table | None:
         """Returns the times at which the profiler was paused."""
@@ -556,7 +589,7 @@ def _reach(process: model.Process, start_ts: int, end_ts: int) -> None:
 
 
 def _without_allocations(rows: markers.Rows) -> markers.Rows:
-    return ours.chosen(rows, np.array([kind not in markers.ALLOCATIONS for kind in rows.type], bool))
+    return ours.chosen(rows, ~rows.type.among(markers.ALLOCATIONS))
 
 
 def _n_values(members: Members, name: str) -> int:

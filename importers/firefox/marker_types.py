@@ -13,7 +13,17 @@ import orjson
 from traceferry.common.patterns import compiled_later
 from traceferry.importers.firefox.attributes import WRITER
 from traceferry.importers.firefox.columns import MAX_INTEGER, BadRows, Columns, text_of
-from traceferry.importers.firefox.markers import NETWORK, PICTURE_SIZE, TIMES, TIMES_OF_REQUESTS, Rows
+from traceferry.importers.firefox.marker_groups import Cells, Group, KeptGroup
+from traceferry.importers.firefox.markers import (
+    NETWORK,
+    PICTURE_SIZE,
+    TIMES,
+    TIMES_OF_REQUESTS,
+    Numbered,
+    Rows,
+    keys_of,
+)
+from traceferry.importers.firefox.samples import narrowed
 from traceferry.importers.firefox.times import Times
 from traceferry.model import (
     FIELD_DTYPES,
@@ -26,7 +36,8 @@ from traceferry.model import (
     MarkerType,
     Table,
 )
-from traceferry.native.values import are_of, member, rows_of, shapes
+from traceferry.native.distinct import rows_of_places
+from traceferry.native.values import are_of
 
 # Members of a marker's data that are no fields; of these, the ones that are lost.
 NOT_FIELDS = {"type", "cause", "innerWindowID", *TIMES}
@@ -84,30 +95,70 @@ class MarkerTypes:
         self._found: dict[str, _Found] = {}
         self._made: dict[str, tuple[MarkerType, list[_Column]]] = {}
         self._flows: dict[tuple[Any, str], int] = {}
+        self._lost: Counter[str] = Counter()
         self.n_other_categories = 0
 
     # ------------------------------------------------------------ survey
 
-    def survey(self, rows: Rows, process: Any, texts: list[str]) -> None:
-        """Takes note of the types of a thread's markers and of its flows. process: which flows are linked."""
-        for kind, mine in _by_type(rows).items():
-            found = self._found.setdefault(kind, _Found())
-            found.n += len(mine)
-            found.is_named_apart |= len(rows_of(_chosen(rows.name, mine), kind)) < len(mine)
-            found.categories.update(rows.category[mine].tolist())
-            forms = self._forms.get(kind, {})
-            data = _chosen(rows.data, mine)
-            for keys, n in shapes(data).items():
-                for key in keys:
-                    if key not in self._not_fields:
-                        found.keys[key] += n
+    def groups(self, rows: Rows, process: Any, texts: list[str]) -> list[Group]:
+        """Returns the markers of a thread by type. process: which flows are linked."""
+        if not len(rows.ts):
+            return []
+        number = rows.type.number.astype(np.int32)
+        if bool((number == number[0]).all()):
+            return [self._group(rows.type.texts[number[0]], rows, None, process, texts)]
+        listed, ends = rows_of_places(number, len(rows.type.texts))
+        parts = zip(rows.type.texts, np.split(listed, ends[:-1]), strict=True)
+        used = sorted(((kind, mine) for kind, mine in parts if len(mine)), key=lambda part: int(part[1][0]))
+        return [self._group(kind, rows, mine, process, texts) for kind, mine in used]
+
+    def _group(self, kind: str, rows: Rows, mine: Array | None, process: Any, texts: list[str]) -> Group:
+        """mine: the rows of the type, None is all."""
+        if mine is None:
+            numbers, name, category = np.arange(len(rows.ts)), rows.name, rows.category
+            data, keys = rows.data, rows.keys
+        else:
+            numbers, name, category = mine, rows.name.at(mine), rows.category[mine]
+            data = _chosen(rows.data, mine.tolist())
+            keys = keys_of(data)
+        flow = self.flow_numbers(kind, data, process, texts)
+        return Group(kind, numbers, _other_names(name, kind), category, flow, data, keys)
+
+    def survey(self, groups: Sequence[Group]) -> None:
+        """Takes note of the types of a thread's markers."""
+        for group in groups:
+            found = self._found.setdefault(group.kind, _Found())
+            found.n += len(group.rows)
+            found.is_named_apart |= group.names is not None
+            found.categories.update(_counts(group.category))
+            forms = self._forms.get(group.kind, {})
+            found.keys.update({key: n for key, n in group.keys.items() if key not in self._not_fields})
+            self._lost.update({key: group.keys.get(key, 0) for key in LOST})
             for key in found.keys:
                 if key not in forms:
-                    found.kinds[key].update(set(map(type, member(data, key, ABSENT))) - {type(ABSENT)})
-            for key in (key for key, form in forms.items() if form in FLOWS):
-                for one in data:
-                    if text := _string(one.get(key), texts):
-                        self._flows.setdefault((process, text), len(self._flows) + 1)
+                    found.kinds[key].update(set(map(type, group.cells(key, ABSENT))) - {type(ABSENT)})
+
+    def kept(self, groups: Sequence[Group], texts: list[str]) -> list[KeptGroup] | None:
+        """Returns them in few bytes; None: some have values that are kept in none."""
+        made: list[KeptGroup] = []
+        for group in groups:
+            columns = self._kept_columns(group, texts)
+            if columns is None:
+                return None
+            made.append(KeptGroup(group.kind, group.rows, group.names, narrowed(group.flow), columns))
+        return made
+
+    def _kept_columns(self, group: Group, texts: list[str]) -> dict[str, Cells] | None:
+        forms, columns = self._forms.get(group.kind, {}), dict[str, Cells]()
+        for key in group.keys:
+            if key in self._not_fields:
+                continue
+            cells = group.cells(key)
+            made = Cells.of(_texts(cells, texts) if forms.get(key) in STRING_INDEX else cells)
+            if made is None:
+                return None
+            columns[key] = made
+        return columns
 
     def finish(self) -> None:
         """Declares the types; there are no more of them."""
@@ -117,8 +168,7 @@ class MarkerTypes:
 
     def lost(self) -> dict[str, int]:
         """Returns how many values are left out, by what they are."""
-        counts = {key: sum(found.keys[key] for found in self._found.values()) for key in LOST}
-        return {"fields " + key: n for key, n in counts.items() if n}
+        return {"fields " + key: n for key, n in self._lost.items() if n}
 
     def _declared(self, kind: str, found: _Found) -> tuple[MarkerType, list[_Column]]:
         schema, forms = self._schemas.get(kind, {}), self._forms.get(kind, {})
@@ -158,28 +208,28 @@ class MarkerTypes:
     # ------------------------------------------------------------ tables
 
     def tables(
-        self, rows: Rows, ts: Array, end: Array, stack: Array, process: Any, texts: list[str], times: Times,
+        self, groups: Sequence[Group | KeptGroup], ts: Array, end: Array, stack: Array, texts: list[str], times: Times,
         bad: BadRows,
     ) -> dict[MarkerType, Table]:  # fmt: skip
-        """Returns the tables of a thread. ts, end, stack: of its rows, in the trace's terms."""
+        """Returns the tables of a thread. ts, end, stack: of its markers, in the trace's terms."""
         made: dict[MarkerType, Table] = {}
-        for kind, listed in _by_type(rows).items():
-            marker_type, columns = self._made[kind]
-            mine = np.array(listed, np.int64)
-            mine = mine[np.argsort(ts[mine], kind="stable")]
-            listed = mine.tolist()
-            data = _chosen(rows.data, listed)
+        for group in groups:
+            marker_type, columns = self._made[group.kind]
+            order = np.argsort(ts[group.rows], kind="stable")
+            is_sorted = bool((order[1:] > order[:-1]).all())
+            mine = group.rows if is_sorted else group.rows[order]
+            listed = None if is_sorted else order.tolist()
             values: dict[str, Any] = {
-                "ts": ts[mine], "dur": end[mine] - ts[mine], "stack": stack[mine],
-                "flow": self.flow_numbers(kind, data, process, texts),
+                "ts": ts[mine], "dur": end[mine] - ts[mine], "stack": stack[mine], "flow": group.flow[order],
             }  # fmt: skip
             for column in columns:
-                if column.key:
-                    cells = member(data, column.key)
-                    path = f"markers.data.{column.key}"
-                    values[column.made.key] = _converted(column, cells, texts, times, path, bad)
-                else:
-                    values[column.made.key] = _objects(_chosen(rows.name, listed))
+                cells = group.cells(column.key) if column.key else group.names or [group.kind] * len(mine)
+                cells = cells if listed is None else _chosen(cells, listed)
+                path = f"markers.data.{column.key}"
+                is_name = not column.key
+                values[column.made.key] = (
+                    _objects(cells) if is_name else _converted(column, cells, texts, times, path, bad)
+                )
             made[marker_type] = Table(marker_type.spec, values)
         return made
 
@@ -188,9 +238,13 @@ class MarkerTypes:
         keys = [key for key, form in self._forms.get(kind, {}).items() if form in FLOWS]
         if not keys:
             return np.zeros(len(data), np.int64)
+        for key in keys:
+            for one in data:
+                if text := _string(one.get(key), texts):
+                    self._flows.setdefault((process, text), len(self._flows) + 1)
         found = ((_string(one.get(key), texts) for key in keys) for one in data)
         first = (next((text for text in mine if text), "") for mine in found)
-        return np.array([self._flows.get((process, text), 0) if text else 0 for text in first], np.int64)
+        return np.array([self._flows[process, text] if text else 0 for text in first], np.int64)
 
 
 def _chosen(values: list[Any], rows: list[int]) -> list[Any]:
@@ -198,13 +252,21 @@ def _chosen(values: list[Any], rows: list[int]) -> list[Any]:
     return list(map(values.__getitem__, rows))
 
 
-def _by_type(rows: Rows) -> dict[str, list[int]]:
-    if rows.type and len(rows_of(rows.type, rows.type[0])) == len(rows.type):
-        return {rows.type[0]: list(range(len(rows.type)))}
-    groups: defaultdict[str, list[int]] = defaultdict(list)
-    for row, kind in enumerate(rows.type):
-        groups[kind].append(row)
-    return groups
+def _other_names(name: Numbered, kind: str) -> list[str] | None:
+    """Returns the names of markers; None: they are called as their type."""
+    names = Numbered(name.texts, name.number[:1]).listed()
+    if not bool((name.number == name.number[0]).all()):
+        names = name.listed()
+    elif names[0] != kind:
+        names *= len(name.number)
+    return None if names.count(kind) == len(names) else names
+
+
+def _counts(numbers: Array) -> dict[int, int]:
+    """Returns how often each number occurs, in the order in which they do."""
+    if len(numbers) and bool((numbers == numbers[0]).all()):
+        return {int(numbers[0]): len(numbers)}
+    return Counter(numbers.tolist())
 
 
 # ---------------------------------------------------------------- declarations
@@ -282,14 +344,21 @@ def _string(value: Any, texts: list[str]) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _texts(cells: list[Any], texts: list[str]) -> list[str]:
+    """Returns the text that each value is or refers to."""
+    if are_of(cells, str):
+        return cells
+    if are_of(cells, int) and min(cells) >= 0 and max(cells) < len(texts):
+        return list(map(texts.__getitem__, cells))
+    return [_string(cell, texts) for cell in cells]
+
+
 def _converted(column: _Column, cells: list[Any], texts: list[str], times: Times, path: str, bad: BadRows) -> Array:
     """Returns a column in the model's terms; a value of another kind is unknown, and counted."""
     form = column.made.format
     if FIELD_DTYPES[form] == "text":
         if column.form in STRING_INDEX:
-            if are_of(cells, int) and min(cells) >= 0 and max(cells) < len(texts):
-                return _objects([texts[cell] for cell in cells])
-            return _objects([_string(cell, texts) for cell in cells])
+            return _objects(_texts(cells, texts))
         if form == JSON:
             return _objects(["" if cell is None or cell == "" else json_text(cell) for cell in cells])
         return _objects(cells if are_of(cells, str) else [c if isinstance(c, str) else _as_text(c) for c in cells])

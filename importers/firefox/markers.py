@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from traceferry.importers.firefox.columns import BadRows, Columns, rows_to_colum
 from traceferry.importers.firefox.layout import Phase
 from traceferry.importers.firefox.times import Times
 from traceferry.model import Array
-from traceferry.native.values import are_of, member, rows_of, rows_with
+from traceferry.native.values import are_of, interned, member, rows_with, shapes
 
 Data = dict[str, Any]
 NO_TYPE = "Marker"
@@ -28,12 +29,51 @@ TIMES_OF_REQUESTS = (
 ALLOCATIONS = frozenset(("JS allocation", "Native allocation"))
 
 
+class Intervals(NamedTuple):
+    """When markers are, as `Rows` has it, and their stacks."""
+
+    ts: Array
+    end: Array
+    has_start: Array
+    has_end: Array
+    stack: Array
+
+
+class Numbered(NamedTuple):
+    """A text of each row, of which few differ. number: of each row's in `texts`, int64, -1 is ""."""
+
+    texts: list[str]
+    number: Array
+
+    @classmethod
+    def of(cls, listed: list[str]) -> Numbered:
+        known: dict[str, int] = {}
+        number = interned(listed, known)
+        return cls(list(known), number)
+
+    def listed(self) -> list[str]:
+        texts = self.texts if self.number.min(initial=0) >= 0 else [*self.texts, ""]
+        return list(map(texts.__getitem__, self.number.tolist()))
+
+    def among(self, texts: Container[str]) -> Array:
+        """Returns which rows have one of these texts, bool; none of which is ""."""
+        return np.array([*(text in texts for text in self.texts), False], bool)[self.number]
+
+    def rows_of(self, text: str) -> Array:
+        """Returns the rows of a text that is not "", int64."""
+        return np.flatnonzero(self.among((text,))) if text in self.texts else np.zeros(0, np.int64)
+
+    def at(self, rows: Array) -> Numbered:
+        return self._replace(number=self.number[rows])
+
+
 class Rows(NamedTuple):
     """The markers of a thread. name, type, data: one of each; ts, end: ns on the trace's clock; has_start, has_end:
-    where the profile does not tell, these are 0; category: -1 is none; stack: of the thread's, -1 is none."""
+    where the profile does not tell, these are 0; category: -1 is none; stack: of the thread's, -1 is none; keys: the
+    members of the data, with how many have them."""
 
-    name: list[str]
-    type: list[str]
+    name: Numbered
+    type: Numbered
     data: list[Data]
     ts: Array
     end: Array
@@ -41,6 +81,10 @@ class Rows(NamedTuple):
     has_end: Array
     category: Array
     stack: Array
+    keys: dict[str, int]
+
+    def intervals(self) -> Intervals:
+        return Intervals(self.ts, self.end, self.has_start, self.has_end, self.stack)
 
     def span(self) -> tuple[int, int] | None:
         """Returns the first and the last time; None: there is none."""
@@ -53,7 +97,8 @@ class Rows(NamedTuple):
 
 
 _NONE, _NO_TIMES = np.zeros(0, bool), np.zeros(0, np.int64)
-NO_MARKERS = Rows([], [], [], _NO_TIMES, _NO_TIMES, _NONE, _NONE, _NO_TIMES, _NO_TIMES)
+_NO_TEXTS = Numbered([], _NO_TIMES)
+NO_MARKERS = Rows(_NO_TEXTS, _NO_TEXTS, [], _NO_TIMES, _NO_TIMES, _NONE, _NONE, _NO_TIMES, _NO_TIMES, {})
 
 
 class _Table(NamedTuple):
@@ -73,13 +118,14 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
     if not columns.n:
         return NO_MARKERS
     table = _with_phases(columns, len(texts)) if "phase" in columns else _without_phases(columns, len(texts))
-    rows, begin, end, data = _paired(table)
-    number = table.name[rows]
-    with_none = texts if number.min(initial=0) >= 0 else [*texts, ""]
-    names = list(map(with_none.__getitem__, number.tolist()))
+    types = _types_of(table.data)
+    rows, begin, end, data = _paired(table, types)
+    types = types if data is table.data else _types_of(data)
+    keys = keys_of(data)
     stack = np.full(len(data), -1)
-    for row in np.concatenate([rows_with(data, key) for key in ("cause", "stack")]).tolist():
-        stack[row] = _stack_of(data[row])
+    for key in ("cause", "stack"):
+        for row in rows_with(data, key).tolist() if key in keys else ():
+            stack[row] = _stack_of(data[row])
     is_bad = (stack >= n_stacks) | (stack < -1)
     columns.bad("data.cause.stack", int(np.count_nonzero(is_bad)))
     has_start, has_end = ~np.isnan(begin), ~np.isnan(end)
@@ -87,9 +133,19 @@ def read_markers(members: Data, path: str, texts: list[str], n_stacks: int, time
     until = np.where(has_end, times.on_clock(np.where(has_end, end, 0)), 0)
     until = np.where(has_start & has_end, np.maximum(ts, until), until)
     found = Rows(
-        names, _types_of(data), data, ts, until, has_start, has_end, table.category[rows], np.where(is_bad, -1, stack)
-    )
+        Numbered(texts, table.name[rows]), types, data, ts, until, has_start, has_end, table.category[rows],
+        np.where(is_bad, -1, stack), keys,
+    )  # fmt: skip
     return _until_the_next(found, texts)
+
+
+def keys_of(data: list[Data]) -> dict[str, int]:
+    """Returns the members of objects, with how many have them."""
+    counts: dict[str, int] = {}
+    for keys, n in shapes(data).items():
+        for key in keys:
+            counts[key] = counts.get(key, 0) + n
+    return counts
 
 
 def _payloads(columns: Columns) -> list[Data]:
@@ -155,11 +211,10 @@ def _only(table: _Table, keep: Array) -> _Table:
     return _Table(name, begin, end, phase, category, [table.data[nth] for nth in rows.tolist()])
 
 
-def _types_of(data: list[Data]) -> list[str]:
+def _types_of(data: list[Data]) -> Numbered:
     found = member(data, "type", NO_TYPE)
-    if are_of(found, str) and "" not in found:
-        return found
-    return [one if isinstance(one, str) and one else NO_TYPE for one in found]
+    types = Numbered.of(found if are_of(found, str) else [one if isinstance(one, str) else NO_TYPE for one in found])
+    return types if "" not in types.texts else Numbered.of([text or NO_TYPE for text in types.listed()])
 
 
 def _stack_of(data: Data) -> int:
@@ -177,27 +232,28 @@ def _stack_of(data: Data) -> int:
 # ---------------------------------------------------------------- pairs
 
 
-def _paired(table: _Table) -> tuple[Array, Array, Array, list[Data]]:
+def _paired(table: _Table, types: Numbered) -> tuple[Array, Array, Array, list[Data]]:
     """Returns (rows, begin, end, data), with ends at their starts: last in, first out, by name."""
+    requests = types.rows_of(NETWORK).tolist()
+    rows = np.flatnonzero((table.phase == Phase.START) | (table.phase == Phase.END))
+    if not requests and not len(rows):
+        return np.arange(len(table.data)), table.begin, table.end, table.data
     begin, end, data = table.begin.copy(), table.end.copy(), list(table.data)
     is_gone = np.zeros(len(data), bool)
     waiting: defaultdict[int, list[int]] = defaultdict(list)
-    rows = np.flatnonzero((table.phase == Phase.START) | (table.phase == Phase.END))
     for row, phase, name in zip(rows.tolist(), table.phase[rows].tolist(), table.name[rows].tolist(), strict=True):
         if phase == Phase.START:
             waiting[name].append(row)
         elif waiting[name]:
             _join(waiting[name].pop(), row, begin, end, data, is_gone)
-    requests: dict[Any, int] = {}
-    for row in rows_of(member(data, "type"), NETWORK).tolist():
+    started: dict[Any, int] = {}
+    for row in requests:
         one = data[row]
         if isinstance(one.get("id"), (int, str)):
             if one.get("status") == NETWORK_START:
-                requests[one["id"]] = row
-            elif one.get("status") in NETWORK_STOPS and one["id"] in requests:
-                _join(requests.pop(one["id"]), row, begin, end, data, is_gone)
-    if not is_gone.any():
-        return np.arange(len(data)), begin, end, data
+                started[one["id"]] = row
+            elif one.get("status") in NETWORK_STOPS and one["id"] in started:
+                _join(started.pop(one["id"]), row, begin, end, data, is_gone)
     kept = np.flatnonzero(~is_gone)
     return kept, begin[kept], end[kept], [data[row] for row in kept.tolist()]
 
@@ -212,17 +268,19 @@ def _join(first: int, last: int, begin: Array, end: Array, data: list[Data], is_
 def _until_the_next(rows: Rows, texts: list[str]) -> Rows:
     """Makes screenshots last until the next one of their window, and leaves out the pictures."""
     latest: dict[Any, int] = {}
-    for row in rows_of(rows.type, SCREENSHOT).tolist():
-        one = rows.data[row]
+    shots = rows.type.rows_of(SCREENSHOT).tolist()
+    data = list(rows.data) if shots else rows.data
+    for row in shots:
+        one = data[row]
         window, picture = one.get("windowID"), one.get("url")
         if isinstance(picture, int) and 0 <= picture < len(texts):
             picture = texts[picture]
         if isinstance(picture, str) and picture.startswith("data:"):
             rest = {key: value for key, value in one.items() if key != "url"}
-            rows.data[row] = {**rest, PICTURE_SIZE: len(picture)}
+            data[row] = {**rest, PICTURE_SIZE: len(picture)}
         key = window if isinstance(window, (int, str)) else None
         if key in latest and rows.has_start[row]:
             before = latest[key]
             rows.end[before] = max(int(rows.end[before]), int(rows.ts[row]))
         latest[key] = row
-    return rows
+    return rows._replace(data=data, keys=keys_of(data)) if shots else rows

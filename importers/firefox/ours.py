@@ -13,7 +13,7 @@ import numpy as np
 from traceferry.common.patterns import compiled_later
 from traceferry.importers.firefox.attributes import WRITER
 from traceferry.importers.firefox.columns import BadRows, Columns
-from traceferry.importers.firefox.markers import Rows
+from traceferry.importers.firefox.markers import Rows, keys_of
 from traceferry.importers.firefox.times import NS_OF_MS, Times
 from traceferry.model import (
     ARGUMENTS,
@@ -147,16 +147,15 @@ def _listed(schemas: Any) -> list[Members]:
 
 def chosen(rows: Rows, keep: Array) -> Rows:
     """Returns some of the markers of a thread."""
-    kept = np.flatnonzero(keep).tolist()
-    names, types = ([column[row] for row in kept] for column in (rows.name, rows.type))
-    ts, end, has_start, has_end, category, stack = (column[keep] for column in rows[3:])
-    return Rows(names, types, [rows.data[row] for row in kept], ts, end, has_start, has_end, category, stack)
+    data = [rows.data[row] for row in np.flatnonzero(keep).tolist()]
+    columns = (column[keep] for column in (rows.ts, rows.end, rows.has_start, rows.has_end, rows.category, rows.stack))
+    return Rows(rows.name.at(keep), rows.type.at(keep), data, *columns, keys_of(data))
 
 
 def of_kind(rows: Rows, kinds: Mapping[str, Schema], kind: str) -> Array:
     """Returns which of the markers are of a kind, bool."""
     names = {name for name, schema in kinds.items() if mark_of(schema)["kind"] == kind}
-    return np.array([one in names for one in rows.type], bool) & rows.has_start & rows.has_end
+    return rows.type.among(names) & rows.has_start & rows.has_end
 
 
 # ---------------------------------------------------------------- arguments
@@ -175,12 +174,13 @@ def arguments_of(
         waiting[ts, names[func]].append(row)
     is_there = np.zeros(len(rows.ts), bool)
     made: list[tuple[int, int, int, int, int, int, int]] = []
+    types = rows.type.listed()
     for nth, (ts, data, number) in enumerate(zip(rows.ts.tolist(), rows.data, flow.tolist(), strict=True)):
         found = waiting.get((ts, str(data.get("function"))))
         if found:
             call = found.pop()
             is_there[nth] = True
-            values = _arguments(trace, data, kinds[rows.type[nth]], texts, times)
+            values = _arguments(trace, data, kinds[types[nth]], texts, times)
             first = values or ([(-1, 0, -1, -1, -1)] if number else [])
             made += [(call, *value, number if not at else 0) for at, value in enumerate(first)]
     made.sort(key=lambda row: row[0])
@@ -253,10 +253,11 @@ def states_of(trace: TraceBuilder, rows: Rows, kinds: Mapping[str, Schema], end_
     """Returns STATES: a marker's value from its start on, and none where no other begins at its end."""
     made: list[tuple[int, int, int]] = []
     intern = trace.strings.intern
-    for kind in dict.fromkeys(rows.type):
+    types = rows.type.listed()
+    for kind in dict.fromkeys(types):
         named = mark_of(kinds[kind]).get("track")
         track = intern(named if isinstance(named, str) else kind)
-        mine = [row for row, one in enumerate(rows.type) if one == kind]
+        mine = [row for row, one in enumerate(types) if one == kind]
         mine.sort(key=lambda row: rows.ts[row])
         starts = [int(rows.ts[row]) for row in mine]
         for nth, row in enumerate(mine):
@@ -280,10 +281,11 @@ def scheduling_of(
     made: list[tuple[int, int, int, int, int, int]] = []
     if running_ts is not None and (not starts or running_ts < starts[0]):
         made.append((running_ts, RUNNING, -1, -1, -1, -1))
-    codes = {kind: _codes(trace, kinds[kind]) for kind in set(rows.type)}
+    types = rows.type.listed()
+    codes = {kind: _codes(trace, kinds[kind]) for kind in set(types)}
     for nth, row in enumerate(order):
         data, end = rows.data[row], int(rows.end[row])
-        state, reason = codes[rows.type[row]].get(str(data.get("state")), (UNKNOWN, -1))
+        state, reason = codes[types[row]].get(str(data.get("state")), (UNKNOWN, -1))
         cpu = _cpu(data.get("cpu"))
         if cpu >= 0 and made and made[-1][1] == RUNNING:
             made[-1] = (*made[-1][:2], cpu, *made[-1][3:])

@@ -82,14 +82,14 @@ class KeptRows(NamedTuple):
     @classmethod
     def of(cls, rows: Rows) -> KeptRows:
         first = int(rows.ts[0]) if len(rows.ts) else 0
-        return cls(len(rows.ts), first, _with_columns(rows._replace(ts=np.diff(rows.ts, prepend=first)), _narrow))
+        return cls(len(rows.ts), first, _with_columns(rows._replace(ts=np.diff(rows.ts, prepend=first)), narrowed))
 
     @property
     def n_bytes(self) -> int:
         return sum(one.nbytes for one in (self.narrow.ts, self.narrow.stack, self.narrow.weight, self.narrow.cpu_ns))
 
     def rows(self) -> Rows:
-        rows = _with_columns(self.narrow, lambda values: _wide(values, self.n))
+        rows = _with_columns(self.narrow, lambda values: widened(values, self.n))
         return rows._replace(ts=np.cumsum(rows.ts) + self.first_ts)
 
 
@@ -99,7 +99,7 @@ def _with_columns(rows: Rows, change: Callable[[Array], Array]) -> Rows:
     )
 
 
-def _narrow(values: Array) -> Array:
+def narrowed(values: Array) -> Array:
     """Returns whole numbers in the smallest type that holds them, or the one that all are."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     if low == high:
@@ -108,7 +108,7 @@ def _narrow(values: Array) -> Array:
     return values.astype(f"i{width}")
 
 
-def _wide(values: Array, n: int) -> Array:
+def widened(values: Array, n: int) -> Array:
     return values.astype(np.int64) if len(values) == n else np.full(n, values[0], np.int64)
 
 

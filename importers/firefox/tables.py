@@ -16,6 +16,7 @@ from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
 from traceferry.importers.firefox.names import Names
 from traceferry.model import Array, TraceBuilder
 from traceferry.native.distinct import distinct_with_places
+from traceferry.native.values import are_of
 from traceferry.timeline.stacks import StackTable
 
 # Until then frames of callers have the addresses to which calls return.
@@ -29,6 +30,8 @@ FRAME_COLUMNS = (
     "func", "category", "tier", "source", "line", "column", "symbol", "lib", "inline_depth", "address",
 )  # fmt: skip
 FUNC_COLUMNS = ("name", "source", "line", "column", "is_js", "kind")
+
+NO_STACKS = with_none(np.zeros(0, np.int32))
 
 Members = dict[str, Any]
 
@@ -108,7 +111,7 @@ def texts_of(members: Members) -> list[str]:
         found = table.get("_array") if isinstance(table, dict) else table
     if not isinstance(found, list):
         return []
-    return found if set(map(type, found)) <= {str} else [text if isinstance(text, str) else "" for text in found]
+    return found if are_of(found, str) else [text if isinstance(text, str) else "" for text in found]
 
 
 def add_tables(facts: Facts, members: Members, path: str, texts: list[str], libs: list[Any]) -> Stacks:
@@ -137,6 +140,8 @@ class _Tables:
 
     def stacks(self) -> Stacks:
         table, frames = self._columns("stackTable"), self._frames
+        if not table.n and not frames.n:
+            return Stacks(NO_STACKS, NO_STACKS, self._libs)
         own, prefix = table.index("frame", frames.n), self._prefix(table)
         self._needs_unknown = bool((own < 0).any() or (frames.index("func", self._funcs.n) < 0).any())
         category, subcategory = self._categories(table, own)
