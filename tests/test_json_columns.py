@@ -43,6 +43,27 @@ def test_numbers_are_those_of_a_parser(value: dict[str, Any], indent: int | None
     assert plain(tables(text)) == orjson.loads(text)
 
 
+LONG = st.lists(NUMBERS, min_size=40).flatmap(
+    lambda numbers: st.sampled_from([[], ["]"], ['"'], [[1]], [{"a": 1}], ["[{"]]).map(lambda last: numbers + last)
+)
+
+
+@given(st.dictionaries(TEXTS, LONG, min_size=1, max_size=2), st.sampled_from([None, 1]), st.data())
+@examples(200)
+def test_long_lists_end_where_they_end(value: dict[str, Any], indent: int | None, data: st.DataObject) -> None:
+    text = json.dumps(value, indent=indent).encode()
+    assert JsonText(memoryview(text)).root() == (0, len(text))
+    assert plain(tables(text)) == orjson.loads(text)
+    cut = JsonText(memoryview(text[: data.draw(st.integers(0, len(text) - 1))]))
+    with pytest.raises(FormatError, match="ends too early"):
+        cut.root()
+
+
+def test_a_bracket_of_another_kind_is_refused_in_a_long_list() -> None:
+    with pytest.raises(FormatError, match="no JSON text"):
+        JsonText(memoryview(b'{"a": [' + b"1," * 50 + b"2}, 3]}")).root()
+
+
 def test_lists_of_numbers_are_arrays() -> None:
     found = tables('{"a": {"n": [1, -2, 999999999999999999], "f": [1, 2.5, null, -1e-3, 0.1], "t": ["x", 1], "e": []}}')
     assert (found["a"]["n"].dtype, found["a"]["n"].tolist()) == (np.int64, [1, -2, 999999999999999999])

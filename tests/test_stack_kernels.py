@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from traceferry.importers.collapsed._lines import split_lines
 from traceferry.importers.cpuprofile._ticks import stacks_in_turn
-from traceferry.importers.firefox._stacks import count_outside, whole_numbers
+from traceferry.importers.firefox._stacks import count_outside, counts_of, narrowed, rounded, whole_numbers
 from traceferry.native.rows import RowTable
 from traceferry.native.texts import TextTable, joined
 
@@ -156,3 +156,30 @@ def test_numbers_become_whole_ones(values: list[float]) -> None:
 @given(st.lists(st.integers(-3, 12), max_size=50), st.integers(0, 10))
 def test_indices_outside_of_a_table_are_counted(indices: list[int], size: int) -> None:
     assert count_outside(np.array(indices, np.int64), size) == sum(not -1 <= index < size for index in indices)
+
+
+@given(st.lists(st.floats(allow_nan=False, width=64)), st.sampled_from([1.0, 1e6]))
+def test_values_are_rounded_and_limited(values: list[float], scale: float) -> None:
+    found = rounded(np.array(values, np.float64), scale, 2.0**61)
+    assert found.tolist() == [int(np.clip(np.rint(value * scale), -(2.0**61), 2.0**61)) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("values", "kept", "dtype"),
+    [
+        ([], [], "i2"), ([7, 7], [7], "i2"), ([-(1 << 15), (1 << 15) - 1], None, "i2"), ([0, 1 << 15], None, "i4"),
+        ([0, -(1 << 15) - 1], None, "i4"), ([0, (1 << 31) - 1], None, "i4"), ([0, 1 << 31], None, "i8"),
+        ([-(1 << 31) - 1, 0], None, "i8"), ([1 << 40, 1 << 40], [1 << 40], "i8"),
+    ],
+)  # fmt: skip
+def test_numbers_are_kept_in_the_smallest_type(values: list[int], kept: list[int] | None, dtype: str) -> None:
+    found = narrowed(np.array(values, np.int64))
+    assert (found.tolist(), found.dtype) == (values if kept is None else kept, np.dtype(dtype))
+
+
+@given(st.lists(st.tuples(st.integers(-2, 6), st.integers(-9, 9))))
+def test_rows_are_counted_with_their_weights(pairs: list[tuple[int, int]]) -> None:
+    rows, weights = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    counts, sums = counts_of(rows, weights, 5)
+    assert counts.tolist() == [sum(row == one for row, _ in pairs) for one in range(5)]
+    assert sums.tolist() == [sum(weight for row, weight in pairs if row == one) for one in range(5)]

@@ -2,7 +2,7 @@
 between exact samples."""
 
 from libc.math cimport rint
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, int16_t, int32_t, int64_t, uint8_t
 
 import numpy as np
 
@@ -26,6 +26,68 @@ def whole_numbers(const double[::1] values not None, int64_t default, double mos
             out[i] = default
             n_out += values[i] == values[i]
     return found, n_out
+
+
+def rounded(const double[::1] values not None, double scale, double most):
+    """Returns values with so many each, rounded to whole numbers, int64; what is beyond `most` or -`most` is that."""
+    cdef Py_ssize_t i
+    found = np.empty(values.shape[0], np.int64)
+    cdef int64_t[::1] out = found
+    for i in range(values.shape[0]):
+        out[i] = <int64_t>min(max(rint(values[i] * scale), -most), most)
+    return found
+
+
+ctypedef fused narrow:
+    int16_t
+    int32_t
+    int64_t
+
+
+cdef void copy_into(const int64_t[:] values, narrow[::1] out) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        out[i] = <narrow> values[i]
+
+
+def narrowed(const int64_t[:] values not None):
+    """Returns a copy in the smallest type that holds the values, int16, int32 or int64; of values that are all the same,
+    only the first one."""
+    cdef Py_ssize_t n = values.shape[0]
+    cdef Py_ssize_t i
+    cdef int64_t low = 0
+    cdef int64_t high = 0
+    if n:
+        low = high = values[0]
+    for i in range(n):
+        low, high = min(low, values[i]), max(high, values[i])
+    if low == high:
+        values = values[:1]
+    if INT16_MIN <= low and high <= INT16_MAX:
+        found = np.empty(values.shape[0], np.int16)
+        copy_into[int16_t](values, found)
+    elif INT32_MIN <= low and high <= INT32_MAX:
+        found = np.empty(values.shape[0], np.int32)
+        copy_into[int32_t](values, found)
+    else:
+        found = np.empty(values.shape[0], np.int64)
+        copy_into[int64_t](values, found)
+    return found
+
+
+def counts_of(const int64_t[::1] rows not None, const int64_t[::1] weight not None, Py_ssize_t n):
+    """Returns (how often each row occurs, its weight), int64, of n rows. rows: others than these have none."""
+    cdef Py_ssize_t i
+    counts, weights = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    cdef int64_t[::1] count = counts
+    cdef int64_t[::1] sum_of = weights
+    if rows.shape[0] != weight.shape[0]:
+        raise ValueError("counts_of: rows and weights of different lengths")
+    for i in range(rows.shape[0]):
+        if 0 <= rows[i] < n:
+            count[rows[i]] += 1
+            sum_of[rows[i]] += weight[i]
+    return counts, weights
 
 
 def cpu_times(const double[::1] values not None, double scale):

@@ -71,7 +71,10 @@ class Columns:
 
     def ints(self, name: str, default: int = -1) -> Array:
         """int64; null is the default."""
-        if not isinstance(self._columns.get(name), (list, np.ndarray)):
+        column = self._columns.get(name)
+        if isinstance(column, np.ndarray) and column.dtype == np.int64 and len(column) == self.n:
+            return column
+        if not isinstance(column, (list, np.ndarray)):
             return np.full(self.n, default)
         found = self._numbers(name)
         if found.dtype.kind == "i":

@@ -12,6 +12,7 @@ import numpy as np
 from traceferry import model
 from traceferry.common.shown_text import encodable
 from traceferry.importers.firefox import allocations, markers, ours, samples
+from traceferry.importers.firefox._stacks import counts_of
 from traceferry.importers.firefox.attributes import WRITER, attributes_of, is_ours, producer_of
 from traceferry.importers.firefox.categories import Categories
 from traceferry.importers.firefox.columns import BadRows, text_of
@@ -256,13 +257,11 @@ class _Profile:
         names, known = self.facts.names, self.facts.known
         if not len(rows.ts):
             return
-        # Behind the stacks of the table is none, which is -1.
-        nth, size = rows.stack + 1, len(stacks.sampled)
-        weight = count = np.bincount(nth, minlength=size)
-        if rows.unit == samples.SAMPLES_UNIT:
-            weight = np.bincount(nth, rows.weight, size)
-        used = np.flatnonzero(count[1:])
-        lib, weight = known.libs_of(self.facts.stacks.key[stacks.sampled[used]]), weight[used + 1].astype(np.int64)
+        # Behind the stacks of the table is none.
+        count, weight = counts_of(rows.stack, rows.weight, len(stacks.sampled) - 1)
+        weight = weight if rows.unit == samples.SAMPLES_UNIT else count
+        used = np.flatnonzero(count)
+        lib, weight = known.libs_of(self.facts.stacks.key[stacks.sampled[used]]), weight[used]
         libs, place = distinct_with_places(lib[lib >= 0])
         counts = sums.total_by(place, weight[lib >= 0], len(libs))
         for row, count in zip(libs.tolist(), counts.tolist(), strict=True):

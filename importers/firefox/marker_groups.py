@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.importers.firefox._stacks import narrowed
 from traceferry.importers.firefox.markers import Intervals
-from traceferry.importers.firefox.samples import narrowed, widened
+from traceferry.importers.firefox.samples import widened
 from traceferry.model import Array
 from traceferry.native.values import interned, member
 

@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from traceferry.common.patterns import compiled_later
+from traceferry.importers.firefox._stacks import narrowed
 from traceferry.importers.firefox.attributes import WRITER
 from traceferry.importers.firefox.columns import MAX_INTEGER, BadRows, Columns, text_of
 from traceferry.importers.firefox.marker_groups import Cells, Group, KeptGroup
@@ -23,7 +24,6 @@ from traceferry.importers.firefox.markers import (
     Rows,
     keys_of,
 )
-from traceferry.importers.firefox.samples import narrowed
 from traceferry.importers.firefox.times import Times
 from traceferry.model import (
     FIELD_DTYPES,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceferry.importers.firefox._stacks import calls_between, cpu_times
+from traceferry.importers.firefox._stacks import calls_between, cpu_times, narrowed
 from traceferry.importers.firefox.columns import BadRows, Columns
 from traceferry.importers.firefox.times import NS_OF_MS, Times
 from traceferry.model import CALLS, SAMPLES, Array, Table, TraceBuilder
@@ -99,34 +99,18 @@ def _with_columns(rows: Rows, change: Callable[[Array], Array]) -> Rows:
     )
 
 
-def narrowed(values: Array) -> Array:
-    """Returns whole numbers in the smallest type that holds them, or the one that all are."""
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if low == high:
-        return values[:1].copy()
-    width = next(width for width in (2, 4, 8) if -(1 << (8 * width - 1)) <= low and high < 1 << (8 * width - 1))
-    return values.astype(f"i{width}")
-
-
 def widened(values: Array, n: int) -> Array:
+    """Returns n values as int64: these, or the first one n times."""
     return values.astype(np.int64) if len(values) == n else np.full(n, values[0], np.int64)
 
 
 def read_rows(members: dict[str, Any], path: str, n_stacks: int, times: Times, cpu_unit: Any, bad: BadRows) -> Rows:
     """Returns the samples of a thread. n_stacks: how many stacks its table has."""
     table = Columns(members.get("samples"), f"{path}.samples", bad)
-    if "time" in table or "timeDeltas" not in table:
-        ms = table.floats("time")
-        is_timed = ~np.isnan(ms)
-        ts = times.on_clock(np.where(is_timed, ms, 0))
-    else:
-        # Deltas are rounded before they are summed, so that errors do not add up.
-        deltas = times.durations(table.floats("timeDeltas", 0))
-        is_timed = np.ones(table.n, bool)
-        ts = np.cumsum(deltas) + times.on_clock(np.zeros(1))
+    ts, is_timed = _times_of(table, times)
     weight, unit = _weights(table, times)
     columns = [ts, table.index("stack", n_stacks), weight, _cpu_ns(table, cpu_unit)]
-    n_untimed = int(np.count_nonzero(~is_timed))
+    n_untimed = 0 if is_timed is None else int(np.count_nonzero(~is_timed))
     if n_untimed:
         columns = [column[is_timed] for column in columns]
     ts = columns[0]
@@ -135,6 +119,17 @@ def read_rows(members: dict[str, Any], path: str, n_stacks: int, times: Times, c
         order = np.argsort(ts, kind="stable")
         columns = [column[order] for column in columns]
     return Rows(columns[0], columns[1], columns[2], unit, columns[3], n_sorted, n_untimed)
+
+
+def _times_of(table: Columns, times: Times) -> tuple[Array, Array | None]:
+    """Returns (times on the trace's clock, which rows have one); None: all have."""
+    if "time" in table or "timeDeltas" not in table:
+        ms = table.floats("time")
+        is_timed = ~np.isnan(ms)
+        return times.on_clock(np.where(is_timed, ms, 0)), is_timed
+    # Deltas are rounded before they are summed, so that errors do not add up.
+    deltas = times.durations(table.floats("timeDeltas", 0))
+    return np.cumsum(deltas) + times.on_clock(np.zeros(1)), None
 
 
 def _weights(table: Columns, times: Times) -> tuple[Array, str]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from traceferry.importers.firefox._stacks import rounded
 from traceferry.model import Array, Clock, TraceBuilder
 
 NS_OF_MS = 1_000_000
@@ -27,8 +28,7 @@ class Times(NamedTuple):
 
     def durations(self, values: Array) -> Array:
         """Returns ns, int64, of numbers of which none is NaN."""
-        found: Array = np.clip(np.rint(values * self.scale), -FARTHEST_NS, FARTHEST_NS).astype(np.int64)
-        return found
+        return rounded(np.ascontiguousarray(values, np.float64), self.scale, FARTHEST_NS)
 
     def on_clock(self, values: Array) -> Array:
         """Returns times on the trace's clock, int64, of numbers of which none is NaN."""
