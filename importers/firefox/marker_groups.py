@@ -121,8 +121,9 @@ class KeptMarkers(NamedTuple):
 
 def _array_of(cells: list[Any]) -> Array | None:
     """Returns numbers of one kind; None: some have more than 64 bits."""
+    if type(cells[0]) is float:
+        return np.array(cells, np.float64)
     try:
-        found = np.array(cells, np.int64 if type(cells[0]) is int else np.float64)
+        return narrowed(np.array(cells, np.int64))
     except OverflowError:
         return None
-    return narrowed(found) if found.dtype == np.int64 else found

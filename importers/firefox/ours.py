@@ -148,8 +148,10 @@ def _listed(schemas: Any) -> list[Members]:
 def chosen(rows: Rows, keep: Array) -> Rows:
     """Returns some of the markers of a thread."""
     data = [rows.data[row] for row in np.flatnonzero(keep).tolist()]
-    columns = (column[keep] for column in (rows.ts, rows.end, rows.has_start, rows.has_end, rows.category, rows.stack))
-    return Rows(rows.name.at(keep), rows.type.at(keep), data, *columns, keys_of(data))
+    return Rows(
+        rows.name.at(keep), rows.type.at(keep), data, rows.ts[keep], rows.end[keep], rows.has_start[keep],
+        rows.has_end[keep], rows.category[keep], rows.stack[keep], keys_of(data),
+    )  # fmt: skip
 
 
 def of_kind(rows: Rows, kinds: Mapping[str, Schema], kind: str) -> Array:
