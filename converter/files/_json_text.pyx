@@ -31,6 +31,7 @@ cdef enum:
     COLUMN_DEPTH = 2
     MOST_KEYS = 8
     LONG_LIST = 64
+    MOST_INNER = 1 << 12
     OTHER = 0
     WHOLE = 1
     REAL = 2
@@ -61,6 +62,9 @@ cdef struct Text:
     const unsigned char* at
     Py_ssize_t size
     Py_ssize_t stopped  # where an error is
+    # Where lists and objects right within a value begin and end, if there is space for them.
+    Py_ssize_t* inner
+    Py_ssize_t n_inner
 
 
 cdef Py_ssize_t failed(Text* text, Py_ssize_t i, int why) noexcept nogil:
@@ -154,6 +158,7 @@ cdef Py_ssize_t value(Text* text, Py_ssize_t i) noexcept nogil:
     cdef unsigned char c
     cdef Py_ssize_t begin = i
     cdef Py_ssize_t behind
+    cdef Py_ssize_t inner = i
     if i >= text.size:
         return failed(text, i, CUT)
     c = text.at[i]
@@ -180,6 +185,8 @@ cdef Py_ssize_t value(Text* text, Py_ssize_t i) noexcept nogil:
                 if behind > 0:
                     i = behind
                     continue
+            if depth == 1:
+                inner = i
             closing[depth] = c + 2
             depth += 1
             i += 1
@@ -190,6 +197,9 @@ cdef Py_ssize_t value(Text* text, Py_ssize_t i) noexcept nogil:
             i += 1
             if depth == 0:
                 return i
+            if depth == 1 and text.inner != NULL and text.n_inner < MOST_INNER:
+                text.inner[2 * text.n_inner], text.inner[2 * text.n_inner + 1] = inner, i
+                text.n_inner += 1
 
 
 cdef class JsonError(Exception):
@@ -213,15 +223,25 @@ def skip(const unsigned char[::1] data, Py_ssize_t begin):
     return begin, end
 
 
-def members(const unsigned char[::1] data, Py_ssize_t begin):
+def members(const unsigned char[::1] data, Py_ssize_t begin, dict ends not None):
     """Returns ((key, begin, end) of the values of the members of the object at `begin`, its end). The keys are text
-    with its quotes."""
-    return parts(data, begin, 123)
+    with its quotes. ends: by where they begin, the ends of values that are known; those of lists and objects right
+    within the members, of the first ones of many, are added."""
+    cdef Py_ssize_t[2 * MOST_INNER] inner
+    cdef Py_ssize_t i
+    cdef Text text = opened(data)
+    text.inner = inner
+    found = parts(&text, begin, 123, ends)
+    for i in range(text.n_inner):
+        ends[inner[2 * i]] = inner[2 * i + 1]
+    return found
 
 
-def elements(const unsigned char[::1] data, Py_ssize_t begin):
-    """Returns (("", begin, end) of the elements of the list at `begin`, its end)."""
-    return parts(data, begin, 91)
+def elements(const unsigned char[::1] data, Py_ssize_t begin, dict ends not None):
+    """Returns (("", begin, end) of the elements of the list at `begin`, its end). ends: by where they begin, the ends
+    of values that are known."""
+    cdef Text text = opened(data)
+    return parts(&text, begin, 91, ends)
 
 
 def whole_elements(const unsigned char[::1] data, Py_ssize_t begin):
@@ -257,43 +277,44 @@ cdef Text opened(const unsigned char[::1] data):
     text.at = NULL
     if text.size:
         text.at = &data[0]
-    text.stopped = 0
+    text.stopped = text.n_inner = 0
+    text.inner = NULL
     return text
 
 
-cdef tuple parts(const unsigned char[::1] data, Py_ssize_t i, unsigned char opening):
-    cdef Text text = opened(data)
+cdef tuple parts(Text* text, Py_ssize_t i, unsigned char opening, dict ends):
     cdef Py_ssize_t begin
     cdef Py_ssize_t end
     cdef bytes key = b""
     cdef bint is_first = True
     found = []
-    i = blank(&text, i)
+    i = blank(text, i)
     if i >= text.size or text.at[i] != opening:
         raise JsonError(MEANINGS[CUT if i >= text.size else UNEXPECTED], i, found)
     i += 1
     while True:
-        i = blank(&text, i)
+        i = blank(text, i)
         if i < text.size and text.at[i] == opening + 2 and is_first:
             return found, i + 1
         if opening == 123:
             if i >= text.size or text.at[i] != 34:
                 raise JsonError(MEANINGS[CUT if i >= text.size else UNEXPECTED], i, found)
-            end = string(&text, i)
+            end = string(text, i)
             if end < 0:
                 raise JsonError(MEANINGS[end], text.stopped, found)
             key = text.at[i:end]
-            i = blank(&text, end)
+            i = blank(text, end)
             if i >= text.size or text.at[i] != 58:
                 raise JsonError(MEANINGS[CUT if i >= text.size else UNEXPECTED], i, found)
-            i = blank(&text, i + 1)
+            i = blank(text, i + 1)
         begin = i
-        end = value(&text, begin)
+        end = ends.get(begin, -1) if ends else -1
+        end = end if end > 0 else value(text, begin)
         if end < 0:
             raise JsonError(MEANINGS[end], text.stopped, [*found, (key, begin, begin)])
         found.append((key, begin, end))
         is_first = False
-        i = blank(&text, end)
+        i = blank(text, end)
         if i < text.size and text.at[i] == opening + 2:
             return found, i + 1
         if i >= text.size or text.at[i] != 44:

@@ -65,26 +65,36 @@ def is_page(head: memoryview) -> bool:
 def members_seen(data: memoryview, begin: int = 0) -> tuple[dict[str, int], bool]:
     """Returns (where the value of each member of the object at `begin` begins, whether the object is whole). Of damaged
     text these are the members before the damage; of another value there are none."""
-    found, end = _seen(data, begin)
-    return {key: at.begin for key, at in found.items()}, end >= 0
+    seen = _seen(data, begin)
+    return {key: at.begin for key, at in seen.members.items()}, seen.end >= 0
 
 
-def _seen(data: memoryview, begin: int) -> tuple[dict[str, Range], int]:
-    """Returns the values of the members of the object at `begin`, and where it ends; -1: the text is damaged."""
+class _Seen(NamedTuple):
+    """An object that was looked at. end: where it ends, -1: the text is damaged; ends: of values within its members, by
+    where they begin."""
+
+    members: dict[str, Range]
+    end: int
+    ends: dict[int, int]
+
+
+def _seen(data: memoryview, begin: int) -> _Seen:
+    """Returns the values of the members of the object at `begin`."""
     global _seen_last
     last, at, found = _seen_last
     if last is None or last() is not data or at != begin:
+        ends: dict[int, int] = {}
         try:
-            inner, end = members(data, _after_mark(data, begin))
-            found = _ranges(inner), end
+            inner, end = members(data, _after_mark(data, begin), ends)
+            found = _Seen(_ranges(inner), end, ends)
         except JsonError as problem:
-            found = _ranges(problem.found), -1
+            found = _Seen(_ranges(problem.found), -1, {})
         _seen_last = ref(data), begin, found
     return found
 
 
 # What was asked last: each format asks the same of a file, one after the other, and who reads it does.
-_seen_last: tuple[ref[memoryview] | None, int, tuple[dict[str, Range], int]] = (None, 0, ({}, -1))
+_seen_last: tuple[ref[memoryview] | None, int, _Seen] = (None, 0, _Seen({}, -1, {}))
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,8 @@ class JsonText:
     path: str = ""
     # Those of the outermost object, which are found together with its end.
     _of_root: dict[int, dict[str, Range]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # By where they begin, the ends of values that were met on the way.
+    _ends: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def root(self) -> Range:
         """Returns the outermost value. Raises FormatError for anything but white space behind it."""
@@ -110,11 +122,12 @@ class JsonText:
     def _root(self) -> Range:
         begin = _after_mark(self.data, 0)
         begin += len(head := bytes(self.data[begin : begin + MAX_BLANK])) - len(head.lstrip(BLANK))
-        found, end = _seen(self.data, 0)
-        if end < 0:
+        seen = _seen(self.data, 0)
+        if seen.end < 0:
             return Range(*skip(self.data, begin))  # a list, or text whose damage is told in the order of the text
-        self._of_root[begin] = found
-        return Range(begin, end)
+        self._of_root[begin] = seen.members
+        self._ends.update(seen.ends)
+        return Range(begin, seen.end)
 
     def ends_early(self) -> bool:
         """Whether what is wrong with the text is that it ends too early."""
@@ -129,14 +142,14 @@ class JsonText:
         if of.begin in self._of_root:
             return self._of_root[of.begin]
         try:
-            return _ranges(members(self.data, of.begin)[0])
+            return _ranges(members(self.data, of.begin, {})[0])
         except JsonError as problem:
             raise self._error(problem.message, problem.offset) from None
 
     def elements(self, of: Range) -> list[Range]:
         """Returns the elements of a list."""
         try:
-            return [Range(begin, end) for _, begin, end in elements(self.data, of.begin)[0]]
+            return [Range(begin, end) for _, begin, end in elements(self.data, of.begin, self._ends)[0]]
         except JsonError as problem:
             raise self._error(problem.message, problem.offset) from None
 

@@ -10,6 +10,7 @@ from traceferry.importers.firefox._stacks import narrowed
 from traceferry.importers.firefox.markers import Intervals
 from traceferry.importers.firefox.samples import widened
 from traceferry.model import Array
+from traceferry.native.distinct import distinct_with_places
 from traceferry.native.values import interned, member
 
 # Bytes of a Python object beside what it holds.
@@ -53,6 +54,12 @@ class Cells(NamedTuple):
         known: dict[Any, int] = {}
         numbers = interned(cells, known)
         return cls(list(known), narrowed(numbers))
+
+    @classmethod
+    def of_texts(cls, rows: list[int], texts: list[str]) -> Cells:
+        """Returns those of rows of texts, all of which there are."""
+        used, numbers = distinct_with_places(np.array(rows, np.int64))
+        return cls(list(map(texts.__getitem__, used.tolist())), narrowed(numbers.astype(np.int64)))
 
     @property
     def n_bytes(self) -> int:

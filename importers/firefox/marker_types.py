@@ -153,8 +153,7 @@ class MarkerTypes:
         for key in group.keys:
             if key in self._not_fields:
                 continue
-            cells = group.cells(key)
-            made = Cells.of(_texts(cells, texts) if forms.get(key) in STRING_INDEX else cells)
+            made = _kept_cells(group.cells(key), forms.get(key, ""), texts)
             if made is None:
                 return None
             columns[key] = made
@@ -348,9 +347,20 @@ def _texts(cells: list[Any], texts: list[str]) -> list[str]:
     """Returns the text that each value is or refers to."""
     if are_of(cells, str):
         return cells
-    if are_of(cells, int) and min(cells) >= 0 and max(cells) < len(texts):
+    if _are_rows(cells, texts):
         return list(map(texts.__getitem__, cells))
     return [_string(cell, texts) for cell in cells]
+
+
+def _are_rows(cells: list[Any], texts: list[str]) -> bool:
+    return are_of(cells, int) and min(cells) >= 0 and max(cells) < len(texts)
+
+
+def _kept_cells(cells: list[Any], form: str, texts: list[str]) -> Cells | None:
+    """Returns the values of a field, with texts in place of their numbers."""
+    if form not in STRING_INDEX:
+        return Cells.of(cells)
+    return Cells.of_texts(cells, texts) if _are_rows(cells, texts) else Cells.of(_texts(cells, texts))
 
 
 def _converted(column: _Column, cells: list[Any], texts: list[str], times: Times, path: str, bad: BadRows) -> Array:
