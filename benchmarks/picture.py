@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from common import CAPTURES, MB, TRACEFERRY, WORK, Command, Run, convert, decompressed, in_turn
+from common import CAPTURES, MB, TRACEFERRY, WORK, Command, Run, Targets, convert, decompressed, in_turn
 from viewers import NotThereError, engine, firefox_picture, page_picture, perfetto_picture
 
 FOLDER = WORK / "picture"
@@ -89,6 +89,8 @@ RECORDINGS = {
     "AllocStorm": Recording(made("mono", "AllocStorm.mlpd")),
     "unwinding": Recording(made("unwind", "big3.data")),
 }
+# What the project promises: seconds until a viewer shows a file, and until trace_processor has loaded it.
+MOST_SECONDS = {("l100", "Firefox front-end, .json.gz"): 3.0, ("l100", "trace_processor, .pftrace"): 8.0}
 MADE_BY = {"AllocStorm": "benchmarks/mono.py", "unwinding": "benchmarks/unwind.py"}
 
 
@@ -107,20 +109,20 @@ def main() -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     if arguments.pictures:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
-    measured = 0
+    measured, targets = 0, Targets()
     for name in arguments.recordings or RECORDINGS:
         path = RECORDINGS[name].path()
         if path is None:
             how = f": {MADE_BY[name]} makes it" if name in MADE_BY else ": set TRACEFERRY_SHARED"
             print(f"\n{name}: skipped: the recording is not there{how}")
             continue
-        one = Measurement(name, path, RECORDINGS[name].symbols, arguments)
+        one = Measurement(name, path, RECORDINGS[name].symbols, arguments, targets)
         one.command_line()
         one.viewers()
         if not arguments.no_peer:
             one.peers()
         measured += 1
-    return int(measured == 0)
+    return targets.status() if targets.n_met or targets.n_missed else int(measured == 0)
 
 
 class Shown(NamedTuple):
@@ -136,8 +138,11 @@ class Shown(NamedTuple):
 class Measurement:
     """One recording on its way into the viewers; prints a line for each part."""
 
-    def __init__(self, name: str, source: Path, symbols: tuple[Path, ...], arguments: argparse.Namespace) -> None:
+    def __init__(
+        self, name: str, source: Path, symbols: tuple[Path, ...], arguments: argparse.Namespace, targets: Targets
+    ) -> None:
         self.name = name
+        self._targets = targets
         self._source = source
         self._symbols = [str(path) for path in symbols]
         self._rounds = arguments.rounds
@@ -226,6 +231,7 @@ class Measurement:
         transfer, load, draw, peak = (median(column) for column in zip(*rounds, strict=True))
         print(f"  {what:32}{'':8}{transfer + load + draw:8.2f}{peak / MB:9.0f}{file.stat().st_size / MB:9.1f}")
         print(f"{'':4}wall s: transfer {transfer:.2f}, load {load:.2f}, draw {draw:.2f}", flush=True)
+        self._check(what, transfer + load + draw)
 
     def _engine(self, what: str, file: Path) -> None:
         try:
@@ -237,6 +243,11 @@ class Measurement:
             return
         run = in_turn({what: command}, self._rounds)[what]
         self._print(what, run, file.stat().st_size)
+        self._check(what, run.wall)
+
+    def _check(self, what: str, seconds: float) -> None:
+        if most := MOST_SECONDS.get((self.name, what)):
+            self._targets.check(f"{self.name}, {what}: at most {most:.0f} s", f"{seconds:.2f} s", seconds <= most)
 
     def _print(self, what: str, run: Run, size: int | None = None) -> None:
         size = run.size if size is None else size
