@@ -791,8 +791,36 @@ def test_tracepoints(order: str) -> None:
         sizes = np.array([found.samples.raw_size[0], 28])
         assert {field.name: decode_field(field, data, at, sizes, order).tolist() for field in tracepoint.fields} == {
             "prev_comm": ["na", "na"], "prev_pid": [-5, -5], "where": ["hello", ""], "there": ["you", ""],
-            "args": [struct.pack(order + "QQ", 1, 2).hex(), ""],
+            "args": ["0x1, 0x2", ""],
         }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("declared", "size", "signed", "raw", "shown"),
+    [
+        ("unsigned long args[6]", 12, 0, struct.pack("<6H", 1, 2, 3, 4, 5, 255), "0x1, 0x2, 0x3, 0x4, 0x5, 0xff"),
+        ("unsigned long args[2]", 8, 0, struct.pack("<2I", 1, 1 << 31), "0x1, 0x80000000"),  # of a 32-bit machine
+        ("long sysctl_mem[3]", 24, 1, struct.pack("<3q", 1, -2, 3), "1, -2, 3"),
+        ("u32 buf[2]", 8, 0, struct.pack("<2I", 7, 8), "0x7, 0x8"),
+        ("int values[N]", 8, 1, struct.pack("<2i", -7, 8), "-7, 8"),
+        ("__u8 saddr[4]", 4, 0, bytes([10, 0, 0, 1]), "0a000001"),
+        ("struct in6_addr address", 16, 0, bytes(16), "00" * 16),
+        ("char comm[8]", 8, 0, b"a\0junk\0\0", "a"),
+        ("__data_loc u64[] addrs", 4, 0, struct.pack("<IQQ", 16 << 16 | 4, 5, 1 << 40), "0x5, 0x10000000000"),
+        ("__data_loc unsigned int[] lengths", 4, 0, struct.pack("<III", 8 << 16 | 4, 5, 6), "0x5, 0x6"),
+        ("__data_loc s16[] deltas", 4, 1, struct.pack("<Ihh", 4 << 16 | 4, -5, 6), "-5, 6"),
+        ("__data_loc u64[] cut", 4, 0, struct.pack("<I", 3 << 16 | 4) + b"abc", "616263"),
+        ("__data_loc u8[] buf", 4, 0, struct.pack("<I", 2 << 16 | 4) + b"ab", "6162"),
+        ("__data_loc u64[] none", 4, 0, struct.pack("<I", 4), ""),
+    ],
+)  # fmt: skip
+def test_arrays_of_tracepoints(declared: str, size: int, signed: int, raw: bytes, shown: str) -> None:
+    line = f"\tfield:{declared};\toffset:0;\tsize:{size};\tsigned:{signed};"
+    tracepoint = parse_format("x", f"name: y\nID: 3\n{line}\n")
+    assert tracepoint is not None
+    data = np.frombuffer(raw, np.uint8)
+    (field,) = tracepoint.fields
+    assert decode_field(field, data, np.array([0]), np.array([len(raw)]), "<").tolist() == [shown]
 
 
 def test_tracing_data_that_is_cut() -> None:

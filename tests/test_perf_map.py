@@ -477,6 +477,17 @@ def test_other_events_with_addresses_are_markers_too() -> None:
     assert fault == {"ts": START + 20, "dur": 0, "flow": 0, "period": 3, "addr": 1 << 63, "cpu": 1}
 
 
+def test_addresses_of_the_main_event_are_markers_where_there_are_any() -> None:
+    """perf record -d -e page-faults; a clock that is recorded with -d has none."""
+    data = PerfData().event("faults", SOFTWARE, PAGE_FAULTS, sample_type="IP|TID|TIME|ADDR", period=1)
+    data.sample(PID, PID, START, LIB, addr=0).sample(PID, PID, START + 10, LIB, addr=0x7000)
+    thread = data_of(read(data), PID)
+    assert [(row["addr"], "cpu" in row) for row in events_of(thread)["faults"]] == [(0, False), (0x7000, False)]
+    assert len(thread.samples) == 2
+    data = PerfData().event("clock", SOFTWARE, 0, sample_type="IP|TID|TIME|ADDR", freq=1000)
+    assert data_of(read(data.sample(PID, PID, START, LIB, addr=0)), PID).markers == {}
+
+
 def test_two_events_of_one_name() -> None:
     data = PerfData().event(sample_type=EVERYTHING, freq=1000)
     for _ in range(2):

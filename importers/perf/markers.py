@@ -9,6 +9,7 @@ import numpy as np
 
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import access_columns, access_fields, has_accesses
+from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.pairs import ALONE, OPEN, Interval, Intervals
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.scheduling import TOLD
@@ -37,12 +38,7 @@ def event_markers(
     """One type for each event, and for each pair of events. main: the event that says where time goes; rows: a thread's
     samples; stack: of every sample; end_ts: of the thread, where open intervals end."""
     markers: dict[MarkerType, Table] = {}
-    shown = [
-        event
-        for event in recording.events
-        if (event.tracepoint is not None and event.tracepoint.full_name not in TOLD)
-        or (event.sample_type & SampleType.ADDR and (event.index != main or has_accesses(event)))
-    ]
+    shown = [event for event in recording.events if _is_shown(event, main)]
     event_of_row = recording.samples.event[rows] if shown else rows
     for event in shown:
         mine = rows[event_of_row == event.index]
@@ -51,6 +47,8 @@ def event_markers(
             markers |= _intervals(recording, of_pair, mine, pairs.partner, stack, offset_ns, end_ts)
         if len(pairs.partner):
             mine = mine[pairs.partner[mine] == ALONE]
+        if _is_of_addresses(event) and event.index == main and not recording.samples.addr[mine].any():
+            continue  # a clock, recorded with -d
         if len(mine) == 0:
             continue
         fields = _fields(event)
@@ -59,7 +57,8 @@ def event_markers(
         category = _category(event)
         marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), group_by, category)
         samples = recording.samples
-        columns: dict[str, Any] = {"ts": samples.ts[mine] + offset_ns, "stack": stack[mine], "cpu": samples.cpu[mine]}
+        columns: dict[str, Any] = {"ts": samples.ts[mine] + offset_ns, "stack": stack[mine]}
+        columns |= _processors(recording, event, mine)
         if event.tracepoint is None:
             columns |= {"period": samples.period[mine], "addr": samples.addr[mine]}
             columns |= access_columns(recording, event, mine)
@@ -89,7 +88,7 @@ def _intervals(
             continue
         has_end = name == of.name
         ts, ends = samples.ts[rows] + offset_ns, partner[rows]
-        columns: dict[str, Any] = {"ts": ts, "stack": stack[rows], "cpu": samples.cpu[rows]}
+        columns: dict[str, Any] = {"ts": ts, "stack": stack[rows], **_processors(recording, of.begin, rows)}
         columns["dur"] = samples.ts[ends] + offset_ns - ts if has_end else np.maximum(end_ts - ts, 0)
         columns |= _decoded(recording, of.begin, rows)
         if has_end:
@@ -97,6 +96,23 @@ def _intervals(
         fields = (*begun, *told) if has_end else begun
         marker_type = MarkerType(name, doc, fields, text if has_end else label(shown), group_by, category)
         yield marker_type, Table(marker_type.spec, columns)
+
+
+def _is_shown(event: Event, main: int) -> bool:
+    if event.tracepoint is not None:
+        return event.tracepoint.full_name not in TOLD
+    has_address = bool(event.sample_type & SampleType.ADDR)
+    return has_address and (event.index != main or has_accesses(event) or _is_of_addresses(event))
+
+
+def _is_of_addresses(event: Event) -> bool:
+    """Whether an event may happen at an address of data: a fault of a page, or a watched address."""
+    return event.attr.type in (AttrType.SOFTWARE, AttrType.BREAKPOINT)
+
+
+def _processors(recording: Recording, event: Event, rows: Array) -> dict[str, Array]:
+    """Returns the column of the processors, if they were recorded."""
+    return {"cpu": recording.samples.cpu[rows]} if event.sample_type & SampleType.CPU else {}
 
 
 def _category(event: Event) -> str:
@@ -118,12 +134,12 @@ def label(fields: Sequence[MarkerField]) -> str:
 
 
 def _fields(event: Event) -> tuple[MarkerField, ...]:
-    cpu = MarkerField("cpu", "CPU", "integer")
+    cpu = (MarkerField("cpu", "CPU", "integer"),) if event.sample_type & SampleType.CPU else ()
     if event.tracepoint is None:
         address = MarkerField("period", "Period", "integer"), MarkerField("addr", "Address", "hex")
-        return (*address, *access_fields(event), cpu)
+        return (*address, *access_fields(event), *cpu)
     named = (SYSCALL,) if has_number(event) else ()
-    return (*named, *(MarkerField(_key(f), f.name, _format(f)) for f in event.tracepoint.fields), cpu)
+    return (*named, *(MarkerField(_key(f), f.name, _format(f)) for f in event.tracepoint.fields), *cpu)
 
 
 SYSCALL = MarkerField("syscall", "System call", "text")

@@ -13,7 +13,7 @@ from traceferry.importers.perf.fields import CutError, Fields, numbers_at, until
 from traceferry.model import Array, rows_by_key
 
 MAGIC = b"\x17\x08\x44tracing"
-FieldKind = Literal["integer", "string", "bytes", "dynamic string", "dynamic bytes"]
+FieldKind = Literal["integer", "string", "bytes", "numbers", "dynamic string", "dynamic bytes", "dynamic numbers"]
 
 FIELD = compiled_later(r"\s*field:([^;]*);\s*offset:(\d+);\s*size:(\d+);(?:\s*signed:(\d+);)?")
 NAME = compiled_later(r"(\w+)\s*(?:\[([^\]]*)\])?\s*$")
@@ -24,10 +24,14 @@ PIECE = 1 << 24  # bytes of text that are compared at once
 # In print fmt, of a field that is a set: {0x0001, "S"}.
 FLAG = compiled_later(r'\{ *(0x[0-9a-f]{1,8}|0|[1-9]\d{0,8})(?:UL)?, *"([^"]{1,8})" *\}')
 TEXT_TYPE = compiled_later(r"\bchar\b")
+# The bytes of each number of an array, by its type; those of single bytes are mostly addresses and keys.
+NUMBER_TYPE = compiled_later(r"\b(?:(__)?[us](16|32|64)|short|int|unsigned|long)\b")
+WIDTHS = {"short": 2, "int": 4, "unsigned": 4, "long": 8}
 
 
 class Field(NamedTuple):
-    """size in bytes; relative: a dynamic field's place counts from its own end, not from the record's start."""
+    """size in bytes; relative: a dynamic field's place counts from its own end, not from the record's start; width: of
+    each number of an array, in bytes."""
 
     name: str
     offset: int
@@ -35,6 +39,7 @@ class Field(NamedTuple):
     signed: bool
     kind: FieldKind
     relative: bool = False
+    width: int = 0
 
 
 class Format(NamedTuple):
@@ -114,19 +119,34 @@ def _field(declared: str, offset: str, size: str, signed: str | None) -> list[Fi
     is_text = TEXT_TYPE.search(kind_of) is not None
     dynamic = "__data_loc" in kind_of or "__rel_loc" in kind_of
     kind: FieldKind
-    if dynamic:
-        kind = "dynamic string" if is_text else "dynamic bytes"
-    elif length is not None or int(size) not in (1, 2, 4, 8):
-        kind = "string" if is_text else "bytes"
-    else:
+    width = 0
+    if length is None and not dynamic and int(size) in (1, 2, 4, 8):
         kind = "integer"
-    return [Field(name, int(offset), int(size), signed == "1", kind, "__rel_loc" in kind_of)]
+    elif is_text:
+        kind = "dynamic string" if dynamic else "string"
+    elif width := _width(kind_of, length, 0 if dynamic else int(size)):
+        kind = "dynamic numbers" if dynamic else "numbers"
+    else:
+        kind = "dynamic bytes" if dynamic else "bytes"
+    return [Field(name, int(offset), int(size), signed == "1", kind, "__rel_loc" in kind_of, width)]
+
+
+def _width(kind_of: str, length: str | None, size: int) -> int:
+    """Returns the bytes of each number of an array, 0: it is one of bytes, or of something else. length: as it is
+    declared; size: of all, 0 is not known."""
+    types = [match[2] or match[0] for match in NUMBER_TYPE.finditer(kind_of)]
+    if not types:
+        return 0
+    if size and length is not None and length.isdecimal() and len(length) <= MAX_DIGITS and int(length):
+        width, rest = divmod(size, int(length))
+        return width if not rest and width in (2, 4, 8) else 0
+    return max(int(one) // 8 if one.isdecimal() else WIDTHS[one] for one in types)
 
 
 def decode_field(field: Field, data: memoryview | Array, at: Array, size: Array, order: str) -> Array:
     """Returns a field of many records: integers as int64, as uint64 where they are so; text as str objects, of which
-    equal ones are one; arrays of numbers as their hex text. 0 and "" where a record is too short for it. data: uint8;
-    at, size: of each record's raw data; order: ">" or "<"."""
+    equal ones are one; arrays as text: numbers in hex, signed ones in decimal, bytes as their hex text.
+    0 and "" where a record is too short for it. data: uint8; at, size: of each record's raw data; order: ">" or "<"."""
     is_whole = size >= field.offset + field.size
     is_number = field.kind == "integer"
     found = np.zeros(len(at), np.int64 if field.signed or field.size < 8 else np.uint64) if is_number else None
@@ -142,13 +162,13 @@ def decode_field(field: Field, data: memoryview | Array, at: Array, size: Array,
         if field.relative:
             start += field.offset + field.size
         length[start + length > size[rows]] = 0
-        found[rows] = _texts(field, data, at[rows] + start, length)
+        found[rows] = _texts(field, data, at[rows] + start, length, order)
     else:
-        found[rows] = _texts(field, data, here, np.full(len(here), field.size, np.int64))
+        found[rows] = _texts(field, data, here, np.full(len(here), field.size, np.int64), order)
     return found
 
 
-def _texts(field: Field, data: memoryview | Array, at: Array, length: Array) -> Array:
+def _texts(field: Field, data: memoryview | Array, at: Array, length: Array, order: str) -> Array:
     """Returns texts of some lengths, each distinct one made once."""
     found = np.full(len(at), "", object)
     for size, rows in rows_by_key(length).items():
@@ -159,10 +179,15 @@ def _texts(field: Field, data: memoryview | Array, at: Array, length: Array) -> 
             letters = np.ndarray((len(data) - size + 1,), f"S{size}", data, strides=(1,))[at[piece]]
             # NumPy leaves out NULs at the end.
             values, nth = np.unique(letters, return_inverse=True)
-            shown = [_shown(field, value.ljust(size, b"\0")) for value in values.tolist()]
+            shown = [_shown(field, value.ljust(size, b"\0"), order) for value in values.tolist()]
             found[piece] = np.array(shown, object)[nth]
     return found
 
 
-def _shown(field: Field, value: bytes) -> str:
-    return encodable(until_nul(value)) if field.kind.endswith("string") else value.hex()
+def _shown(field: Field, value: bytes, order: str) -> str:
+    if field.kind.endswith("string"):
+        return encodable(until_nul(value))
+    if not field.width or len(value) % field.width:
+        return value.hex()
+    numbers = np.frombuffer(value, f"{order}{'i' if field.signed else 'u'}{field.width}").tolist()
+    return ", ".join(str(number) if field.signed else f"{number:#x}" for number in numbers)
