@@ -45,7 +45,8 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, cells: list[Any]) -> Cells | None:
-        """None: they are not numbers of one kind, and neither whole numbers nor texts with None among them."""
+        """Returns the values of a member; None: they are not numbers of one kind, and neither whole numbers nor texts
+        with None among them."""
         kinds = set(map(type, cells))
         if kinds in ({int}, {float}) and (plain := _array_of(cells)) is not None:
             return cls(plain, None)
@@ -57,7 +58,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def of_texts(cls, rows: list[int], texts: list[str]) -> Cells:
-        """Returns those of rows of texts, all of which there are."""
+        """Returns the texts of rows of texts, all of which there are."""
         used, numbers = distinct_with_places(np.array(rows, np.int64))
         return cls(list(map(texts.__getitem__, used.tolist())), narrowed(numbers.astype(np.int64)))
 
@@ -78,7 +79,8 @@ class Cells(NamedTuple):
 
 
 class KeptGroup(NamedTuple):
-    """What `Group` has, without the data. narrow_flow: the flows in as few bytes as they need."""
+    """The markers of one type, as in `Group`, without their data. narrow_flow: the flows in as few bytes as they
+    need."""
 
     kind: str
     rows: Array

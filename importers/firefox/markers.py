@@ -30,7 +30,7 @@ ALLOCATIONS = frozenset(("JS allocation", "Native allocation"))
 
 
 class Intervals(NamedTuple):
-    """When markers are, as `Rows` has it, and their stacks."""
+    """The times of markers, as in `Rows`, and their stacks."""
 
     ts: Array
     end: Array
