@@ -9,7 +9,6 @@ the raw format, where allocations are markers of two known types.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,10 +32,9 @@ def write_allocations(json: JsonWriter, trace: Trace, thread: Thread, allocation
 
 def _write_js_allocations(json: JsonWriter, trace: Trace, allocations: Table, stacks: Stacks) -> None:
     times = Counted(ts - trace.start_ts for ts in _made_column(allocations, "ts"))
-    names = (_class_names(trace, names) for names in _made_column(allocations, "class_name"))
     with json.object("jsAllocations"):
         json.millis("time", times)
-        json.rows("className", chain.from_iterable(names))
+        json.texts("className", _made_column(allocations, "class_name"), trace.strings)
         json.repeated("typeName", TYPE_NAME, times.n)
         json.repeated("coarseType", COARSE_TYPE, times.n)
         json.longs("weight", _made_column(allocations, "size"))
@@ -101,8 +99,8 @@ def _made(allocations: Table) -> Iterator[Table]:
 def _made_column(allocations: Table, name: str) -> Iterator[Array]:
     """Yields a column of the rows that allocate, in pieces."""
     for piece in allocations.pieces():
-        allocates, column = piece["size"] > 0, piece[name]
-        yield column if allocates.all() else column[allocates]
+        rows, column = np.flatnonzero(piece["size"] > 0), piece[name]
+        yield column if len(rows) == len(column) else column.take(rows)
 
 
 def _class_names(trace: Trace, class_name: Array) -> Iterator[str]:
@@ -114,6 +112,8 @@ def _identities(allocations: Table) -> Iterator[Array]:
     """Yields what the viewer matches frees with. A row of an unknown object gets a number that no other row has."""
     first = 0
     for piece in allocations.pieces():
-        rows = np.arange(first, first + len(piece))
-        yield np.where(piece["object"] < 0, -1 - rows, piece["object"])
+        identity = piece["object"]
+        if identity.min(initial=0) < 0:
+            identity = np.where(identity < 0, -1 - np.arange(first, first + len(piece)), identity)
+        yield identity
         first += len(piece)

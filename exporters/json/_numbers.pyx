@@ -199,6 +199,27 @@ cdef class NumberText:
                 o += 1
         return self.written(o)
 
+    def texts(self, const int32_t[::1] nth, const uint8_t[::1] texts, const int64_t[::1] text_at):
+        """Writes texts. nth: of each the place in `texts`, which are JSON, a comma behind each; text_at: where each begins
+        and the last ends."""
+        cdef Py_ssize_t n_texts = text_at.shape[0] - 1
+        cdef Py_ssize_t i
+        cdef int64_t size = 0
+        cdef uint8_t* o
+        for i in range(nth.shape[0]):
+            if not 0 <= nth[i] < n_texts:
+                raise ValueError("texts: there is no such text")
+            if not 0 <= text_at[nth[i]] <= text_at[nth[i] + 1] <= texts.shape[0]:
+                raise ValueError("texts: a text beyond the end")
+            size += text_at[nth[i] + 1] - text_at[nth[i]]
+        if len(self.text) < size:
+            self.text = bytearray(size)
+        o = self.text
+        with nogil:
+            for i in range(nth.shape[0]):
+                o = put_text(o, texts, text_at, nth[i])
+        return self.written(o)
+
     def sample_rows(self, const int32_t[::1] stack, const int64_t[::1] ts):
         """Writes rows [stack,ms,0]; a negative stack is null, and a time below 0 is 0."""
         if ts.shape[0] != stack.shape[0]:

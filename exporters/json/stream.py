@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 import orjson
 
 from traceferry.exporters.json._numbers import NumberText
-from traceferry.exporters.json.objects import Objects
+from traceferry.exporters.json.objects import AT_ONCE, Objects
 from traceferry.files.output import Sink
-from traceferry.model import Array
+from traceferry.model import Array, distinct
+from traceferry.native.arrays import grown, longer
 
 PIECE = 1 << 15
 SMALLEST = -(2**63)
@@ -113,10 +114,18 @@ class JsonWriter:
             ),
         )
 
+    def texts(self, name: str, nth: Iterable[Array], texts: Sequence[str]) -> None:
+        """Writes a column of texts. nth: int32, of each the place in `texts`, -1 is an empty one; in pieces; `texts` may
+        get longer from piece to piece."""
+        known = TextTable(texts)
+        places = map(known.places, parts(nth, np.int32, AT_ONCE))
+        self._column(name, (self._text.texts(part, *known.joined) for part in places))
+
     def repeated(self, name: str, value: Any, n: int) -> None:
         """Writes a column of n times the same."""
         text = orjson.dumps(value) + b","
-        self._column(name, ((text * min(PIECE, n - at))[:-1] for at in range(0, n, PIECE)))
+        many = memoryview(text * min(PIECE, n))
+        self._column(name, (many[: len(text) * min(PIECE, n - at) - 1] for at in range(0, n, PIECE)))
 
     def rows(self, name: str, rows: Iterable[Any], at_once: int = 4096) -> None:
         """Writes an array of values, some at a time."""
@@ -134,6 +143,41 @@ class JsonWriter:
                 self.raw(text)
 
 
+class TextTable:
+    """The JSON of texts, of those that were asked for so far."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        # Of -1 and of each text, the place of its JSON; 0: not asked for yet.
+        self._place = np.zeros(1, np.int32)
+        self._json, self._begin = np.empty(0, np.uint8), np.zeros(2, np.int64)
+        self._n = 1
+
+    @property
+    def joined(self) -> tuple[Array, Array]:
+        """Returns (all, each with a comma behind it, uint8; where each begins and the last ends, int64)."""
+        return self._json, self._begin[: self._n + 1]
+
+    def places(self, nth: Array) -> Array:
+        """Returns where these are in `joined`, int32. nth: in the texts, -1 is an empty one."""
+        self._place = longer(self._place, len(self._texts) + 1)
+        places = self._place.take(nth + 1)
+        if not places.all():
+            self._add(distinct(nth[places == 0]))
+            places = self._place.take(nth + 1)
+        return places
+
+    def _add(self, new: Array) -> None:
+        added = [orjson.dumps(self._texts[nth] if nth >= 0 else "") + b"," for nth in new.tolist()]
+        first, self._n = self._n, self._n + len(added)
+        self._place[new + 1] = np.arange(first, self._n)
+        self._begin = grown(self._begin, self._n + 1)
+        ends = self._begin[first] + np.cumsum([len(text) for text in added])
+        self._begin[first + 1 : self._n + 1] = ends
+        self._json = grown(self._json, int(ends[-1]))
+        self._json[self._begin[first] : ends[-1]] = np.frombuffer(b"".join(added), np.uint8)
+
+
 class Counted:
     """Pieces of a column that can be gone through once. n: how many values they had so far."""
 
@@ -147,9 +191,9 @@ class Counted:
             yield piece
 
 
-def parts(column: Column, dtype: type[np.generic]) -> Iterator[Array]:
-    """Yields the values of a column, in parts of at most PIECE."""
+def parts(column: Column, dtype: type[np.generic], most: int = PIECE) -> Iterator[Array]:
+    """Yields the values of a column, in parts of at most `most`."""
     for piece in (column,) if isinstance(column, np.ndarray) else column:
         values = np.ascontiguousarray(piece, dtype)
-        for at in range(0, len(values), PIECE):
-            yield values[at : at + PIECE]
+        for at in range(0, len(values), most):
+            yield values[at : at + most]

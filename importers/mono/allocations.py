@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,8 @@ from traceferry.timeline.stacks import StackTable
 
 # Allocations of a log that are kept, 16 bytes each; more of them are decoded again for each consumer.
 KEPT = 1 << 23
+# When an object is freed that does not die: later than all times.
+NEVER = (1 << 63) - 1
 
 
 class ClassSites(NodeTable):
@@ -71,8 +72,7 @@ class SiteStacks:
 
 
 class Rows(NamedTuple):
-    """Allocations, or frees, which have negative sizes. ts: int64; size: int64, in bytes; pair: of ClassSites; number:
-    int64, that of the object."""
+    """Allocations. ts: int64; size: int64, in bytes; pair: of ClassSites; number: int64, that of the object."""
 
     ts: Array
     size: Array
@@ -81,6 +81,44 @@ class Rows(NamedTuple):
 
     def take(self, rows: Array) -> Rows:
         return Rows._make(column.take(rows) for column in self)
+
+
+class _Made(NamedTuple):
+    """Allocations of a block, one behind the other: rows of a table."""
+
+    block: Rows
+    begin: int
+    end: int
+
+    @property
+    def n(self) -> int:
+        return self.end - self.begin
+
+    def column(self, name: str) -> Array:
+        column: Array = getattr(self.block, name)[self.begin : self.end]
+        return column
+
+
+class _Freed(NamedTuple):
+    """Objects of a block that are freed at one time: rows of a table."""
+
+    block: Rows
+    rows: Array
+    ts: int
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> Array:
+        if name == "ts":
+            return np.full(self.n, self.ts)
+        column: Array = getattr(self.block, name).take(self.rows)
+        return -column if name == "size" else column
+
+    def alone(self) -> _Freed:
+        """Returns the same, which does not hold what else there is of the block."""
+        return _Freed(self.block.take(self.rows), np.arange(self.n), self.ts)
 
 
 @dataclass
@@ -117,9 +155,11 @@ class ThreadAllocations:
             yield Rows(ts, size.astype(np.int64), pair, numbers)
 
 
-class Allocations(NamedTuple):
+@dataclass
+class Allocations:
     """The rows of the allocations of one thread. died, step_ts: see `identity.Known`; span: the first and last time of
-    the log, on the event clock."""
+    the log, on the event clock. freed: of each block that is kept and was gone through, the rows of the objects that are
+    freed, by time: 2 bytes each."""
 
     made: ThreadAllocations
     stacks: SiteStacks
@@ -127,6 +167,7 @@ class Allocations(NamedTuple):
     step_ts: Array
     span: tuple[int, int]
     shift_ns: int
+    freed: list[dict[int, Array]] = field(default_factory=list)
 
     @property
     def n_rows(self) -> int:
@@ -136,15 +177,21 @@ class Allocations(NamedTuple):
     def pieces(self) -> Iterator[Table]:
         """Yields ALLOCATIONS, by time: a free has the time of the collection in which the object died."""
         # Frees that are later than what was yielded, by time: a collection frees many objects at once.
-        waiting: defaultdict[int, list[Rows]] = defaultdict(list)
+        waiting: defaultdict[int, list[_Freed]] = defaultdict(list)
         now = self.span[0] + self.shift_ns
-        for rows in self.made.pieces():
-            made = rows._replace(ts=np.maximum.accumulate(np.maximum(self._on_trace(rows.ts), now)))
+        # Step -1, none, finds the last element.
+        step_ts = np.append(self._on_trace(self.step_ts), NEVER)
+        for nth, block in enumerate(self.made.pieces()):
+            made = block._replace(ts=self._rising(block.ts, now))
             now = int(made.ts[-1])
-            self.stacks.intern(made.pair)
-            freed = self._freed(made)
-            for ts, of_ts in rows_by_key(freed.ts).items():
-                waiting[ts].append(freed.take(of_ts))
+            if nth < len(self.freed):
+                freed_rows = self.freed[nth]
+            else:
+                self.stacks.intern(made.pair)
+                freed_rows = self._freed_rows(made, step_ts)
+            for ts, rows in freed_rows.items():
+                freed = _Freed(made, rows, ts)
+                waiting[ts].append(freed if ts <= now else freed.alone())
             due = sorted(ts for ts in waiting if ts <= now)
             yield self._table(list(_merged(made, [part for ts in due for part in waiting.pop(ts)])))
         if waiting:
@@ -161,33 +208,43 @@ class Allocations(NamedTuple):
         used = np.flatnonzero(amounts.any(axis=1))
         return np.column_stack((pairs.class_name[used], self.stacks.of(used), amounts[used]))
 
-    def _freed(self, made: Rows) -> Rows:
-        died = self.died.take(made.number)
-        dead = made.take(np.flatnonzero(died >= 0))
-        step_ts = self._on_trace(self.step_ts)[died[died >= 0]]
-        return dead._replace(ts=np.maximum(step_ts, dead.ts), size=-dead.size)
+    def _freed_rows(self, made: Rows, step_ts: Array) -> dict[int, Array]:
+        """Returns the rows of a block whose objects are freed, by time, and keeps them if blocks are kept."""
+        freed_ts = np.maximum(step_ts.take(self.died.take(made.number)), made.ts)
+        dtype = np.min_scalar_type(len(made.ts) - 1)
+        found = {ts: rows.astype(dtype) for ts, rows in rows_by_key(freed_ts).items() if ts != NEVER}
+        if self.made.keeps:
+            self.freed.append(found)
+        return found
 
     def _on_trace(self, ts: Array) -> Array:
         return np.clip(ts, *self.span) + self.shift_ns
 
-    def _table(self, parts: Sequence[Rows]) -> Table:
-        ts, size, pair, number = (partial(np.concatenate, columns) for columns in zip(*parts, strict=True))
-        pairs = self.made.pairs
-        return _LazyTable(sum(len(part.ts) for part in parts), {
-            "ts": ts, "size": size, "class_name": lambda: pairs.class_name[pair()],
-            "stack": lambda: self.stacks.of(pair()), "object": number,
+    def _rising(self, ts: Array, first: int) -> Array:
+        """Returns times on the trace's clock, none of them before the first one or the one before it."""
+        if len(ts) and first <= ts[0] + self.shift_ns and ts[-1] <= self.span[1] and np.all(ts[1:] >= ts[:-1]):
+            return ts + self.shift_ns  # already so, as mostly
+        return np.maximum.accumulate(np.maximum(self._on_trace(ts), first))
+
+    def _table(self, parts: Sequence[_Made | _Freed]) -> Table:
+        def column(name: str) -> Array:
+            return np.concatenate([part.column(name) for part in parts])
+
+        return _LazyTable(sum(part.n for part in parts), {
+            "ts": lambda: column("ts"), "size": lambda: column("size"), "object": lambda: column("number"),
+            "class_name": lambda: self.made.pairs.class_name.take(column("pair")),
+            "stack": lambda: self.stacks.of(column("pair")),
         })  # fmt: skip
 
 
-def _merged(made: Rows, freed: Sequence[Rows]) -> Iterator[Rows]:
-    """Yields all by time; the rows of each part of freed have one time, which rises from part to part. What is
-    allocated comes before what is freed at the same time."""
+def _merged(made: Rows, freed: Sequence[_Freed]) -> Iterator[_Made | _Freed]:
+    """Yields all by time; that of freed rises. What is allocated comes before what is freed at the same time."""
     begin = 0
     for part in freed:
-        end = int(np.searchsorted(made.ts, part.ts[0], side="right"))
-        yield from (Rows._make(column[begin:end] for column in made), part)
+        end = int(np.searchsorted(made.ts, part.ts, side="right"))
+        yield from (_Made(made, begin, end), part)
         begin = end
-    yield Rows._make(column[begin:] for column in made)
+    yield _Made(made, begin, len(made.ts))
 
 
 class _LazyTable(Table):
