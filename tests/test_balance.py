@@ -27,6 +27,7 @@ from traceferry.timeline._balance import MISSING_ENTER
 from traceferry.timeline._calls import FUNC_SUMS, OpenCalls
 from traceferry.timeline._paths import PathWalk, TimePacker, unpack_times
 from traceferry.timeline.balance import Balancer, Raw, RecordedCalls, add_in_place
+from traceferry.timeline.call_memory import CallMemory
 from traceferry.timeline.paths import CallPaths, SampleTimes
 
 N_KEYS = 4
@@ -142,7 +143,7 @@ def test_recorded_calls(rows: list[Row], sizes: list[int], end_ts: int, is_deep:
         rows = [Row(0, N_KEYS + nth % 2, 0) for nth in range(300)] + [Row(0, N_KEYS + 2, LEAVE)] * 300 + rows
         sizes = [*sizes, 500]
     recorded = RecordedCalls(lambda: pieces(rows, sizes), 2 * len(rows), N_KEYS + 3, end_ts)
-    found, marks = recorded.balanced(pieces(rows, sizes), Report(), "here")
+    found, marks = recorded.balanced(pieces(rows, sizes), Report(), "here", CallMemory())
     wanted, became = balanced(rows, rows[0].ts if rows else 0, lost_enters(rows), end_ts)
     assert rows_of(found) == wanted
     assert marks.tolist() == [nth for nth, row in zip(became, rows, strict=True) if not row.flags & LEAVE]

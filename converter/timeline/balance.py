@@ -13,6 +13,7 @@ from traceferry.native.arrays import grown, longer
 from traceferry.timeline._balance import MISSING_ENTER
 from traceferry.timeline._balance import Balancer as Balancer
 from traceferry.timeline._calls import FUNC_SUMS, OpenCalls
+from traceferry.timeline.call_memory import CallMemory
 
 # Balanced calls of a thread that are kept; of longer threads they are made again each time.
 KEPT_ROWS = 1 << 24
@@ -81,12 +82,14 @@ class RecordedCalls(NamedTuple):
     end_ts: int
     before_fork: Callable[[], Iterator[Raw]] | None = None
 
-    def balanced(self, first: Iterable[Raw], report: Report, where: str) -> tuple[Table, Array]:
-        """Returns CALLS, and int64 rows of the marks. first: an iterator of `read` that has begun. Open calls are
-        closed at end_ts; added and closed calls are reported under `where`, but for those that were open at the
-        fork."""
+    def balanced(
+        self, first: Iterable[Raw], report: Report, where: str, memory: CallMemory
+    ) -> tuple[Table, Array]:
+        """Returns CALLS, and int64 rows of the marks. first: an iterator of `read` that has begun; memory: for what is
+        kept. Open calls are closed at end_ts; added and closed calls are reported under `where`, but for those that
+        were open at the fork."""
         balancer = Balancer(notes_orphans=True)
-        kept = self._kept(balancer, first)
+        kept = self._kept(balancer, first, memory)
         report.note("unwound", balancer.n_unwound, where=where)
         report.note("open_at_end", balancer.depth, where=where)
         report.note(
@@ -101,7 +104,8 @@ class RecordedCalls(NamedTuple):
         report.note("entry_lost", n_inside, where=where)
         missing = missing_enters(orphans)
         second = Balancer(missing=missing)
-        kept = self._kept(second, self.read())
+        del kept
+        kept = self._kept(second, self.read(), memory)
         return self._table(kept, second.n_written, missing), second.marks
 
     def _n_open_at_fork(self, frames: list[int]) -> int:
@@ -114,12 +118,12 @@ class RecordedCalls(NamedTuple):
         innermost_first = iter(balancer.close(0)["frame"].tolist())
         return sum(frame in innermost_first for frame in frames)
 
-    def _kept(self, balancer: Balancer, pieces: Iterable[Raw]) -> Table | None:
+    def _kept(self, balancer: Balancer, pieces: Iterable[Raw], memory: CallMemory) -> Table | None:
         """Returns the calls, None where they are too many to keep."""
-        columns, n_kept = _call_columns(min(self.n_rows, KEPT_ROWS)), 0
+        columns, n_kept = memory.columns(min(self.n_rows, KEPT_ROWS)), 0
         for piece in self._pass(balancer, pieces):
             if balancer.n_written > KEPT_ROWS:
-                columns, n_kept = _call_columns(0), 0
+                columns, n_kept = memory.columns(0), 0
                 continue
             start, n_kept = n_kept, n_kept + len(piece)
             columns = [grown(column, n_kept) for column in columns]
@@ -226,7 +230,3 @@ def _part(calls: Table, part_of: Callable[..., tuple[Array, Array, Array, Array]
             yield Table(CALLS, {"ts": ts, "frame": frame, "flags": flags}), row
     open_calls.check_closed()
 
-
-def _call_columns(n: int) -> list[Array]:
-    """Returns arrays for ts, frame and flags of n rows of calls."""
-    return [np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.uint8)]

@@ -35,6 +35,7 @@ from traceferry.model import (
 )
 from traceferry.symbolication.demangle import Demangler, demangler_for
 from traceferry.timeline.balance import Raw, RecordedCalls
+from traceferry.timeline.call_memory import CallMemory
 from traceferry.timeline.ticks import MAX_FREQUENCY, NS, TickRate, measured_frequency, offset_to_wall
 
 FLAGS_OF_KIND = np.zeros(len(Function), np.uint8)
@@ -232,7 +233,8 @@ class ThreadLoader:
             self.end_ts,
             None if before_fork is None else lambda: map(self._raw, before_fork()),
         )
-        calls, rows = recorded.balanced(self._first(asides), trace.report, self.where)
+        memory = trace.kept(CallMemory, CallMemory)
+        calls, rows = recorded.balanced(self._first(asides), trace.report, self.where, memory)
         arguments, cpu_ticks, cpu, events, n_stray, n_guessed = zip(*asides, strict=True)
         trace.report.note("stray_argument", sum(n_stray), where=self.where)
         trace.report.note("event_time_guessed", sum(n_guessed), where=self.where)
