@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.exporters.json import stream
+from traceferry.exporters.json._numbers import NumberText
 from traceferry.exporters.json.stream import Column, JsonWriter
 from traceferry.files.output import Output
 from traceferry.model import Array
@@ -28,6 +29,7 @@ PIECES = st.integers(1, 7)
 def short_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stream, "PIECE", 3)
+        patched.setattr(stream, "AT_ONCE", 3)
         yield
 
 
@@ -78,3 +80,39 @@ def test_rows_of_samples(stacks: list[int], data: st.DataObject) -> None:
 def test_columns_of_different_lengths() -> None:
     with pytest.raises(ValueError, match="different lengths"):
         written("sample_rows", [(np.zeros(2, np.int32), np.zeros(1, np.int64))])
+
+
+@given(st.lists(st.text(max_size=3), min_size=1), st.data(), PIECES)
+def test_texts(texts: list[str], data: st.DataObject, size: int) -> None:
+    nth = data.draw(st.lists(st.integers(-1, len(texts) - 1)))
+    text = written("texts", in_pieces(np.array(nth, np.int32), size), texts)
+    assert json.loads(text) == ["" if n < 0 else texts[n] for n in nth]
+
+
+def test_texts_that_come_while_others_are_written() -> None:
+    texts = ["a"]
+
+    def pieces() -> Iterator[Array]:
+        for nth in range(100):
+            texts.append(f"text {nth}")
+            yield np.array([0, nth + 1, nth // 2], np.int32)
+
+    found = json.loads(written("texts", pieces(), texts))
+    assert found == [text for nth in range(100) for text in ("a", f"text {nth}", texts[nth // 2])]
+
+
+@pytest.mark.parametrize("nth", [-1, 2])
+def test_a_text_that_there_is_not(nth: int) -> None:
+    with pytest.raises(ValueError, match="no such text"):
+        NumberText().texts(np.array([nth], np.int32), np.zeros(4, np.uint8), np.array([0, 2, 4]))
+
+
+@pytest.mark.parametrize("text_at", [[0, 5], [-1, 2], [3, 2]])
+def test_a_text_that_is_not_in_the_texts(text_at: list[int]) -> None:
+    with pytest.raises(ValueError, match="beyond the end"):
+        NumberText().texts(np.zeros(1, np.int32), np.zeros(4, np.uint8), np.array(text_at))
+
+
+@given(st.text(max_size=3), st.integers(0, 10))
+def test_a_value_that_is_repeated(value: str, n: int) -> None:
+    assert json.loads(written("repeated", value, n)) == [value] * n

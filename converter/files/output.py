@@ -50,11 +50,13 @@ class Nowhere:
 
 class Output:
     """Takes pieces of bytes. n_bytes: how many came in, before compression; n_written: how many went out. most: of
-    these, as many as reach the sink; jobs: threads that compress."""
+    these, as many as reach the sink; jobs: threads that compress, and that whoever writes may have beside itself: 1
+    where nothing is compressed."""
 
     def __init__(self, sink: Sink, gzip: bool, most: int = sys.maxsize, jobs: int = 1) -> None:
         self.n_bytes = 0
         self.n_written = 0
+        self.jobs = jobs if gzip else 1
         self._sink = sink
         self._most = most
         self._gzip: Any = None
@@ -87,7 +89,8 @@ class Output:
     def _emit(self, data: bytes | bytearray | memoryview) -> None:
         if self._gzip is not None:
             data = self._gzip.compress(data)
-        self._pass_on(data)
+        if len(data):
+            self._pass_on(data)
 
     def _pass_on(self, data: bytes | bytearray | memoryview) -> None:
         self.n_written += len(data)

@@ -82,9 +82,7 @@ class RecordedCalls(NamedTuple):
     end_ts: int
     before_fork: Callable[[], Iterator[Raw]] | None = None
 
-    def balanced(
-        self, first: Iterable[Raw], report: Report, where: str, memory: CallMemory
-    ) -> tuple[Table, Array]:
+    def balanced(self, first: Iterable[Raw], report: Report, where: str, memory: CallMemory) -> tuple[Table, Array]:
         """Returns CALLS, and int64 rows of the marks. first: an iterator of `read` that has begun; memory: for what is
         kept. Open calls are closed at end_ts; added and closed calls are reported under `where`, but for those that
         were open at the fork."""
@@ -229,4 +227,3 @@ def _part(calls: Table, part_of: Callable[..., tuple[Array, Array, Array, Array]
         if len(ts):
             yield Table(CALLS, {"ts": ts, "frame": frame, "flags": flags}), row
     open_calls.check_closed()
-

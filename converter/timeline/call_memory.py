@@ -30,7 +30,7 @@ class CallMemory:
         if not n * BYTES <= len(self._memory) <= 2 * n * BYTES:
             self._memory = memoryview(b"")  # goes before the other one comes
             # The next thread may be somewhat longer: memory that is not touched is none.
-            self._memory = memoryview(np.empty(n * BYTES * 3 // 2, np.uint8))
+            self._memory = np.empty(n * BYTES * 3 // 2, np.uint8).data
         whole = np.frombuffer(self._memory, np.uint8, n * BYTES)
         self._given = weakref.ref(whole)
         ends = np.cumsum([dtype.itemsize for dtype in DTYPES]) * n

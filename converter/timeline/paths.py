@@ -5,10 +5,11 @@ Calls are read in pieces, so that memory does not grow with a thread's length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
+from traceferry.common.ahead import made_ahead
 from traceferry.model import Array, Table
 from traceferry.native.nodes import NodeTable
 from traceferry.timeline._paths import PathWalk, TimePacker, unpack_times
@@ -21,16 +22,18 @@ MOST = 1 << 26
 class CallPaths(NodeTable):
     """Interns the call paths of any number of threads: a parent is the path of the caller, a key is a frame."""
 
-    def samples(self, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
-        """See `path_samples`."""
-        return path_samples(self, calls, longest)
+    def samples(self, calls: Table, longest: int = FOREVER, jobs: int = 1) -> Iterator[tuple[Array, Array]]:
+        """See `path_samples`. jobs: with several, calls are made, and followed, in threads of their own."""
+        if jobs == 1:
+            return path_samples(self, _pieces(calls), longest)
+        return made_ahead(path_samples(self, made_ahead(_pieces(calls)), longest))
 
 
-def path_samples(tree: NodeTable, calls: Table, longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
+def path_samples(tree: NodeTable, calls: Iterable[Table], longest: int = FOREVER) -> Iterator[tuple[Array, Array]]:
     """Yields (int64 ts in ns, int32 path) after each change that lasts, in pieces; path -1 while no call is open. A
-    path that lasts more than `longest` ns is repeated at its end. See `PathWalk`. tree: of paths."""
+    path that lasts more than `longest` ns is repeated at its end. See `PathWalk`. tree: of paths; calls: in pieces."""
     walk = PathWalk(tree, longest)
-    for piece in _pieces(calls):
+    for piece in calls:
         yield walk.add(piece["ts"], piece["frame"], piece["flags"])
     last = walk.end()
     if len(last[0]):

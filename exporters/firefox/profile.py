@@ -43,12 +43,13 @@ NO_MARKERS = {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [
 
 def write(trace: TraceBuilder, out: Output, progress: Callable[[int], None]) -> None:
     """Streams the profile. progress: called with the number of records done."""
-    write_profile(trace, JsonWriter(out), progress)
+    write_profile(trace, JsonWriter(out), progress, out.jobs)
 
 
-def write_profile(trace: TraceBuilder, json: JsonWriter, progress: Callable[[int], None]) -> None:
-    """Writes the profile's content: threads one after the other, the shared tables last."""
-    shared = Shared(trace, Stacks(trace), Schemas(), Categories(trace), pids_of(trace))
+def write_profile(trace: TraceBuilder, json: JsonWriter, progress: Callable[[int], None], jobs: int = 1) -> None:
+    """Writes the profile's content: threads one after the other, the shared tables last. jobs: threads that may work at
+    it."""
+    shared = Shared(trace, Stacks(trace, jobs), Schemas(), Categories(trace), pids_of(trace))
     with json.object():
         with json.array("threads"):
             written = write_threads(trace, progress, partial(_write_thread, json, shared))

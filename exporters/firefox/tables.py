@@ -19,17 +19,18 @@ LIBRARY = 1  # the type of a resource
 
 class Stacks:
     """shared.stackTable: the trace's stacks, and the call paths. The trace's keep their indices, but for those that
-    were added while calls were written."""
+    were added while calls were written. jobs: threads that may work at it."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, jobs: int = 1) -> None:
         self._trace = trace
+        self._jobs = jobs
         self._paths: CallPaths | None = None
         # From the trace's stacks to these. Index -1, none, finds the last element.
         self._index = np.full(1, -1, np.int32)
 
     def of_calls(self, calls: Table, longest: int) -> Iterator[tuple[Array, Array]]:
         """See `CallPaths.samples`."""
-        return self._call_paths().samples(calls, longest)
+        return self._call_paths().samples(calls, longest, self._jobs)
 
     def of_column(self, stack: Array) -> Array:
         """Returns the indices here of a column of the trace's stacks."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import orjson
@@ -114,9 +114,9 @@ class JsonWriter:
             ),
         )
 
-    def texts(self, name: str, nth: Iterable[Array], texts: Sequence[str]) -> None:
-        """Writes a column of texts. nth: int32, of each the place in `texts`, -1 is an empty one; in pieces; `texts` may
-        get longer from piece to piece."""
+    def texts(self, name: str, nth: Iterable[Array], texts: TextList) -> None:
+        """Writes a column of texts. nth: int32, of each the place in `texts`, -1 is an empty one; in pieces, between
+        which `texts` may get longer."""
         known = TextTable(texts)
         places = map(known.places, parts(nth, np.int32, AT_ONCE))
         self._column(name, (self._text.texts(part, *known.joined) for part in places))
@@ -143,10 +143,18 @@ class JsonWriter:
                 self.raw(text)
 
 
+class TextList(Protocol):
+    """Texts that are found by their place."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> str: ...
+
+
 class TextTable:
     """The JSON of texts, of those that were asked for so far."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: TextList) -> None:
         self._texts = texts
         # Of -1 and of each text, the place of its JSON; 0: not asked for yet.
         self._place = np.zeros(1, np.int32)
@@ -191,9 +199,10 @@ class Counted:
             yield piece
 
 
-def parts(column: Column, dtype: type[np.generic], most: int = PIECE) -> Iterator[Array]:
-    """Yields the values of a column, in parts of at most `most`."""
+def parts(column: Column, dtype: type[np.generic], most: int = 0) -> Iterator[Array]:
+    """Yields the values of a column, in parts of at most `most`; 0: PIECE."""
+    step = most or PIECE
     for piece in (column,) if isinstance(column, np.ndarray) else column:
         values = np.ascontiguousarray(piece, dtype)
-        for at in range(0, len(values), most):
-            yield values[at : at + most]
+        for at in range(0, len(values), step):
+            yield values[at : at + step]

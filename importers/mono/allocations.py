@@ -158,8 +158,8 @@ class ThreadAllocations:
 @dataclass
 class Allocations:
     """The rows of the allocations of one thread. died, step_ts: see `identity.Known`; span: the first and last time of
-    the log, on the event clock. freed: of each block that is kept and was gone through, the rows of the objects that are
-    freed, by time: 2 bytes each."""
+    the log, on the event clock. freed: of each block that is kept and was gone through, the rows of the objects that
+    are freed, by time: 2 bytes each."""
 
     made: ThreadAllocations
     stacks: SiteStacks

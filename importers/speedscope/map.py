@@ -200,7 +200,7 @@ class _Mapping:
         """Returns what is between two events as a sample: of amounts that are no times, in thousandths."""
         calls = self._calls(members, start, end, THOUSANDTHS)
         table = StackTable(self.trace)
-        pieces = [(np.empty(0, np.int64), np.empty(0, np.int32)), *path_samples(table, calls)]
+        pieces = [(np.empty(0, np.int64), np.empty(0, np.int32)), *path_samples(table, calls.pieces())]
         ts, stack = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
         table.publish()
         amount = np.diff(ts, append=ts[-1:])

@@ -101,6 +101,8 @@ def rows_of_arguments(kind: Array, row_after: Array, before: int, enters: Array)
     kind of the record before the first, in the place of row -1; enters: the kinds that enter a function.
     """
     row = row_after - 1
+    if len(row) == 0:
+        return row, np.zeros(0, bool)
     kinds = np.append(kind, np.uint8(before))[row]
     has_entry = np.isin(kinds, enters)
     return row[has_entry], has_entry
