@@ -25,7 +25,7 @@ from traceferry.model import (
 )
 from traceferry.timeline._balance import MISSING_ENTER
 from traceferry.timeline._calls import FUNC_SUMS, OpenCalls
-from traceferry.timeline._paths import PathWalk, TimePacker, unpack_times
+from traceferry.timeline._paths import PathWalk, TimePacker, unpack_durations, unpack_times
 from traceferry.timeline.balance import Balancer, Raw, RecordedCalls, add_in_place
 from traceferry.timeline.call_memory import CallMemory
 from traceferry.timeline.paths import CallPaths, SampleTimes
@@ -221,8 +221,9 @@ def test_call_paths(rows: list[Row], sizes: list[int], longest: int) -> None:
     times = SampleTimes(lambda: paths.samples(streamed, longest))
     assert [path for piece in times.stacks() for path in piece.tolist()] == [path for _, path in samples]
     ends = [ts for ts, _ in samples[1:]] + [samples[-1][0]] if samples else []
-    assert [(int(ts), int(ns)) for piece in times.pieces() for ts, ns in zip(*piece, strict=True)] == [
-        (ts, end - ts if path >= 0 else 0) for (ts, path), end in zip(samples, ends, strict=True)
+    assert [ts for piece in times.times(7) for ts in piece.tolist()] == [ts - 7 for ts, _ in samples]
+    assert [ns for piece in times.durations() for ns in piece.tolist()] == [
+        end - ts if path >= 0 else 0 for (ts, path), end in zip(samples, ends, strict=True)
     ]
 
 
@@ -251,6 +252,7 @@ def test_columns_that_do_not_fit() -> None:
         lambda: CallPaths().append(index, index[:3]),
         lambda: TimePacker().add(ts, index[:3]),
         lambda: unpack_times(np.full(2, 0xFFFF, np.uint16), limits, 0),
+        lambda: unpack_durations(np.full(2, 0xFFFF, np.uint16), limits),
     ):
         with pytest.raises(ValueError, match=r"balanced|lengths?|key|pass|start"):
             misuse()

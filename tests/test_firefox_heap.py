@@ -199,7 +199,10 @@ def test_states_of_calls(
     calls, paths = in_pieces(recording.calls(stream), [size] * 9), CallPaths()
     samples = SampleTimes(lambda: paths.samples(calls))
     stacks = [stack for piece in samples.stacks() for stack in piece.tolist()]
-    times = [(ts, ns) for piece in samples.pieces() for ts, ns in zip(*(c.tolist() for c in piece), strict=True)]
+    columns = (
+        [value for piece in pieces for value in piece.tolist()] for pieces in (samples.times(), samples.durations())
+    )
+    times = list(zip(*columns, strict=True))
     names = [recording.trace.func_name(int(func)) for func in recording.trace.frames["func"]]
     found = []
     for (ts, open_ns), stack in zip(times, stacks, strict=True):

@@ -172,27 +172,46 @@ cdef class TimePacker:
 
 
 def unpack_times(const uint16_t[::1] packed, const int64_t[::1] long_ns, int64_t ts):
-    """Returns the times of samples, the first at ts; for how long a call is open from there on, 0 where none is; and
-    the next sample's time."""
+    """Returns the times of samples, the first at ts, and the next sample's."""
     cdef Py_ssize_t n = packed.shape[0]
     cdef Py_ssize_t n_long = 0
     cdef Py_ssize_t i
-    cdef int64_t ns
-    cdef int64_t[::1] out_ts = np.empty(n, np.int64)
-    cdef int64_t[::1] out_ns = np.empty(n, np.int64)
-    for i in range(n):
-        n_long += packed[i] >= LONG
-    if long_ns.shape[0] != n_long:
-        raise ValueError("unpack_times: an array has the wrong length")
-    n_long = 0
+    cdef int64_t[::1] out = np.empty(n, np.int64)
+    check_long(packed, long_ns)
+    with nogil:
+        for i in range(n):
+            out[i] = ts
+            if packed[i] >= LONG:
+                ts += long_ns[n_long]
+                n_long += 1
+            else:
+                ts += packed[i] >> 1
+    return np.asarray(out), ts
+
+
+def unpack_durations(const uint16_t[::1] packed, const int64_t[::1] long_ns):
+    """Returns for how long a call is open from each sample on, 0 where none is."""
+    cdef Py_ssize_t n = packed.shape[0]
+    cdef Py_ssize_t n_long = 0
+    cdef Py_ssize_t i
+    cdef int64_t[::1] out = np.empty(n, np.int64)
+    check_long(packed, long_ns)
     with nogil:
         for i in range(n):
             if packed[i] >= LONG:
-                ns = long_ns[n_long]
+                out[i] = long_ns[n_long] if packed[i] & 1 else 0
                 n_long += 1
             else:
-                ns = packed[i] >> 1
-            out_ts[i] = ts
-            out_ns[i] = ns if packed[i] & 1 else 0
-            ts += ns
-    return np.asarray(out_ts), np.asarray(out_ns), ts
+                out[i] = packed[i] >> 1 if packed[i] & 1 else 0
+    return np.asarray(out)
+
+
+cdef int check_long(const uint16_t[::1] packed, const int64_t[::1] long_ns) except -1:
+    """Raises ValueError if there are not as many long times as packed ones say."""
+    cdef Py_ssize_t n_long = 0
+    cdef Py_ssize_t i
+    for i in range(packed.shape[0]):
+        n_long += packed[i] >= LONG
+    if long_ns.shape[0] != n_long:
+        raise ValueError("packed times: an array has the wrong length")
+    return 0

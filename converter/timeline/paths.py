@@ -12,7 +12,7 @@ import numpy as np
 from traceferry.common.ahead import made_ahead
 from traceferry.model import Array, Table
 from traceferry.native.nodes import NodeTable
-from traceferry.timeline._paths import PathWalk, TimePacker, unpack_times
+from traceferry.timeline._paths import PathWalk, TimePacker, unpack_durations, unpack_times
 
 FOREVER = 2**63 - 1
 ROWS = 1 << 16  # of calls, at a time
@@ -41,7 +41,8 @@ def path_samples(tree: NodeTable, calls: Iterable[Table], longest: int = FOREVER
 
 
 class SampleTimes:
-    """The times of samples, for a writer of columns: `stacks` gives the samples' stacks, then `pieces` their times.
+    """The times of samples, for a writer of columns: `stacks` gives the samples' stacks, then `times` and `durations`
+    the others.
 
     Up to MOST samples are kept, two bytes each; times of more are made from the calls again.
     """
@@ -62,15 +63,25 @@ class SampleTimes:
             self.n += len(stack)
             yield stack
 
-    def pieces(self) -> Iterator[tuple[Array, Array]]:
-        """Yields (int64 ts, int64 duration) in ns: for how long a call is open from there on."""
-        ts = self._first_ts
-        for packed, long_ns in self._packed if self.n <= MOST else (packed for packed, _ in self._pack()):
-            out_ts, out_ns, ts = unpack_times(packed, long_ns, ts)
-            yield out_ts, out_ns
+    def times(self, zero: int = 0) -> Iterator[Array]:
+        """Yields int64, in pieces: ns after `zero`."""
+        ts = self._first_ts - zero
+        for packed in self._all_packed():
+            times, ts = unpack_times(*packed, ts)
+            yield times
         if self.n:
             # Of the last one, after all calls.
-            yield np.array([ts]), np.zeros(1, np.int64)
+            yield np.array([ts])
+
+    def durations(self) -> Iterator[Array]:
+        """Yields int64 ns, in pieces: for how long a call is open from there on."""
+        for packed in self._all_packed():
+            yield unpack_durations(*packed)
+        if self.n:
+            yield np.zeros(1, np.int64)
+
+    def _all_packed(self) -> Iterable[tuple[Array, Array]]:
+        return self._packed if self.n <= MOST else (packed for packed, _ in self._pack())
 
     def _pack(self) -> Iterator[tuple[tuple[Array, Array], Array]]:
         """Yields ((times, long ones), stacks)."""
