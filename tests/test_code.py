@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceferry.importers.perf import regions
-from traceferry.importers.perf._chains import Remembered
 from traceferry.importers.perf._stacks import Paths, StackComposer, collect
 from traceferry.importers.perf.regions import (
     ANNOUNCED_LATE_NS,
@@ -306,8 +305,6 @@ def test_code_sizes_of_any_reader(
 
 # ---------------------------------------------------------------- stacks
 
-# Of how many threads the latest stack is kept.
-CACHED = 64
 CONTEXT_OTHER, KERNEL, USER, GUEST = TOP - 32, TOP - 128, TOP - 512, TOP - 2048
 ENTRIES = st.sampled_from([KERNEL, USER, GUEST, CONTEXT_OTHER, 0, 1, 2, 3, 4, 5])
 
@@ -317,14 +314,13 @@ class Sample(NamedTuple):
     space: int
     ip: int
     mode: int
-    thread: int
     ts: int
 
 
 SAMPLES = st.lists(
     st.builds(
         Sample, st.lists(ENTRIES, max_size=8), st.integers(3, 4), st.integers(0, 3), st.integers(0, 3),
-        st.sampled_from([-1, 7, 7 + CACHED]), st.integers(0, 5),
+        st.integers(0, 5),
     ),
     max_size=12,
 )  # fmt: skip
@@ -360,7 +356,6 @@ def columns_of(samples: list[Sample]) -> Columns:
         np.array([sample.ip for sample in samples], np.uint64),
         np.array([sample.mode for sample in samples], np.uint8),
         np.array(SPACE_OF_MODE, np.int32),
-        np.array([sample.thread for sample in samples], np.int32),
         np.array([sample.ts for sample in samples], np.int64),
     )
 
@@ -446,24 +441,25 @@ def test_compose(samples: list[Sample], max_frames: int, cut_frame: int) -> None
     assert (composer.n_cut, composer.n_unknown, composer.n_late) == (n_cut, n_unknown, n_late)
 
 
-def test_more_callchains_than_are_remembered() -> None:
-    """Each occurs twice: the first ones are looked up as a whole, the last ones address by address."""
-    n = Remembered.MOST_CHAINS + 1000
-    samples = [Sample([USER, 4 * nth + 4, 1], 2, 0, 2, 7, ts) for ts in (0, 1) for nth in range(n)]
-    paths = collect(*columns_of(samples))
-    assert (len(paths.n_own), int(paths.row.max())) == (n + 1000, Remembered.MOST_CHAINS - 1)
-    one = np.arange(n + 2)
-    composer = StackComposer(one, one[:-1], one, one[:-1].astype(np.int32), *np.zeros((2, n + 1), np.uint8), 9)
+def test_many_callchains() -> None:
+    """Each occurs twice; two processes have the same addresses."""
+    n = 20000
+    samples = [Sample([USER, 4 * nth + 4, 1], 3 + nth % 2, 0, 2, ts) for ts in (0, 1) for nth in range(n)]
+    paths = collect(*columns_of(samples), n_expected=1)
+    one = np.arange(n + 3)
+    composer = StackComposer(one, one[:-1], one, one[:-1].astype(np.int32), *np.zeros((2, n + 2), np.uint8), 9)
     stacks, keys = NodeTable(), keys_in(paths)
     stack = composer.compose(paths, stacks)
+    assert paths.node[:n].tolist() == paths.node[n:].tolist()
     assert stack[:n].tolist() == stack[n:].tolist()
-    assert [keys[key] for key in stacks.key[stack[:n]].tolist()] == [(2, 4 * nth + 4) for nth in range(n)]
+    assert [keys[key] for key in stacks.key[stack[:n]].tolist()] == [(3 + nth % 2, 4 * nth + 4) for nth in range(n)]
+    assert [keys[stacks.key[row]] for row in stacks.parent[stack[:2]].tolist()] == [(3, 0), (4, 0)]
     assert set(paths.last_ts.tolist()) == {1}
 
 
 # ---------------------------------------------------------------- damage
 
-GOOD = [Sample([USER, 1, 2], 2, 0, 2, 7, 0), Sample([], 2, 7, 2, 7, 0)]
+GOOD = [Sample([USER, 1, 2], 2, 0, 2, 0), Sample([], 2, 7, 2, 0)]
 
 
 @pytest.mark.parametrize(("column", "value"), [(1, -1), (1, 4), (1, 1 << 62), (2, -1), (2, 4), (2, (1 << 31) - 1)])
@@ -474,17 +470,16 @@ def test_callchains_outside_the_data(column: int, value: int) -> None:
         collect(*columns)
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("n_shared", -1), ("n_shared", 99), ("n_own", -1), ("n_own", 99), ("own", -1), ("own", 2),
-])  # fmt: skip
-def test_keys_that_were_not_collected(name: str, value: int) -> None:
+def test_keys_that_were_not_collected() -> None:
     paths = collect(*columns_of(GOOD))
     assert keys_in(paths) == [(2, 1), (2, 7)]
-    getattr(paths, name)[-1] = value
-    one = np.arange(3)
-    composer = StackComposer(one, one[:2], one, np.zeros(2, np.int32), *np.zeros((2, 2), np.uint8), 9)
-    with pytest.raises(ValueError, match="not collected"):
-        composer.compose(paths, NodeTable())
+    for n_known, node in ((2, 99), (1, 0)):
+        one = np.arange(n_known + 1)
+        flags = np.zeros((2, n_known), np.uint8)
+        composer = StackComposer(one, one[:-1], one, np.zeros(n_known, np.int32), *flags, 9)
+        paths.node[-1] = node
+        with pytest.raises(ValueError, match="not collected"):
+            composer.compose(paths, NodeTable())
 
 
 def test_versions_and_frames_that_are_not_there() -> None:

@@ -1,90 +1,130 @@
-"""Callchains that many samples have."""
+"""Callchains in a tree: what several have in common at the root, each once."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memcmp
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 
+from traceferry.native.bytes cimport prefetch
 from traceferry.native.hashing cimport GOLDEN
+from traceferry.native.interning cimport intern_pair
 
-# How many callchains are remembered, and keys of them: as many as a processor has cache for. Another is read where it
-# stands, far from those before.
-cpdef enum Remembered:
-    MOST_CHAINS = 1 << 14
-    MOST_KEYS = 1 << 20
-
-
-# A callchain: where it is in the words of all, and where its keys begin among those of all; space: of its
-# process; last_ts: when a later sample had it last, -1 where none did.
-cdef struct Chain:
-    Py_ssize_t start
-    Py_ssize_t first_key
-    int64_t last_ts
-    int32_t length
-    int32_t space
-    int32_t n_keys
+# What hashes are multiplied with.
+cdef enum:
+    STEP = 0xD6E8FEB86659FD93
+    OTHER = 0xA0761D6478BD642F
+    OTHER_STEP = 0xE7037ED1A0B428DB
 
 
-cdef inline uint64_t hash_of(const uint64_t* words, Py_ssize_t n, int32_t space) noexcept nogil:
-    """Two halves at a time, as each multiplication waits for the one before."""
-    cdef uint64_t a = <uint64_t>(n ^ <Py_ssize_t>space << 32)
-    cdef uint64_t b = GOLDEN
-    cdef Py_ssize_t k
-    for k in range(0, n - 1, 2):
-        a = (a ^ words[k]) * <uint64_t>GOLDEN
-        b = (b ^ words[k + 1]) * <uint64_t>GOLDEN
-        a ^= a >> 32
-        b ^= b >> 29
-    if n & 1:
-        a = (a ^ words[n - 1]) * <uint64_t>GOLDEN
-    a = (a ^ b ^ a >> 31) * <uint64_t>GOLDEN
-    return a ^ a >> 32
+# 128 bits, which stand for what was hashed: to compare words themselves, which lie far from each other, would take
+# longer than all else.
+cdef struct Hash:
+    uint64_t low
+    uint64_t high
 
 
-cdef class ChainTable:
-    """Callchains, each once, with their hashes and the keys that they consist of, the root's first. words: of all
-    callchains."""
+# A part of a callchain, up to the root. high: of its hash, hashed: the lowest 32 bits of that, a slot has those between
+# them; parent: the node of the next address outwards, -1 is none; key: of its first address; last: the latest sample
+# whose callchain it is as a whole, and, once all are collected, of all that end with it.
+cdef struct Node:
+    uint64_t high
+    uint32_t hashed
+    int32_t parent
+    int32_t key
+    int32_t last
 
-    cdef const uint64_t[::1] words
-    cdef object chain_array, hash_array, key_array
-    cdef Chain* chains
-    cdef uint64_t[::1] hashes
-    cdef int32_t[::1] keys
+
+cdef inline Hash hash_with(Hash outer, uint64_t word) noexcept nogil:
+    """Returns the hash of a word and those outside of it: the multiplications of words do not wait for one another."""
+    cdef uint64_t x = word * <uint64_t>GOLDEN
+    cdef uint64_t y = word * <uint64_t>OTHER
+    return Hash(
+        outer.low * <uint64_t>STEP + (x ^ x >> 32) + 1, outer.high * <uint64_t>OTHER_STEP + (y ^ y >> 32) + 1
+    )
+
+
+cdef inline uint64_t mixed(uint64_t hashed, uint64_t other) noexcept nogil:
+    cdef uint64_t x = (hashed ^ other * <uint64_t>STEP) * <uint64_t>GOLDEN
+    x = (x ^ x >> 32) * <uint64_t>OTHER
+    return x ^ x >> 29
+
+
+cdef inline Hash hash_in(Hash hashed, int32_t own, int32_t mode) noexcept nogil:
+    """Returns the hash of a node. hashed: of its words; own: the space of its process; mode: the space of its first
+    address, and whether that is exact."""
+    cdef uint64_t where = <uint64_t>own << 32 | <uint64_t>mode
+    return Hash(mixed(hashed.low, where), mixed(hashed.high, where))
+
+
+cdef class KeyTable:
+    """Keys, each once, with the samples that have them first and last."""
+
+    cdef list arrays
+    cdef int32_t[::1] spaces
+    cdef uint64_t[::1] addresses
+    cdef int32_t[::1] first
+    cdef int32_t[::1] last
     cdef int32_t[::1] slots
     cdef Py_ssize_t n
     cdef Py_ssize_t size
-    cdef Py_ssize_t n_keys
 
-    cdef inline Py_ssize_t slot_of(self, Py_ssize_t start, int32_t length, int32_t space, uint64_t hashed) noexcept nogil:
-        """Returns the slot where a callchain stands, or the free one where it belongs."""
+    cdef grow(self, Py_ssize_t size)
+
+    cdef inline int32_t of(self, int32_t space, uint64_t address, int32_t sample) noexcept nogil:
+        """Returns the number of a key. There must be space for it."""
+        cdef int32_t key = intern_pair(self.spaces, self.addresses, self.slots, self.n, space, address)
+        if key == self.n:
+            self.first[key] = self.last[key] = sample
+            self.n += 1
+        return key
+
+
+cdef class ChainTree:
+    """Nodes, each behind its parent. A slot has, above the number of a node and 1, the high half of its hash; 0 is
+    free."""
+
+    cdef KeyTable keys
+    cdef Node* nodes
+    cdef uint64_t[::1] slots
+    cdef Py_ssize_t n
+    cdef Py_ssize_t size
+
+    cdef int reserve(self, Py_ssize_t n) except -1
+
+    cdef inline bint has_room(self, Py_ssize_t n) noexcept nogil:
+        """Whether n nodes can be added at once."""
+        return self.n + n <= self.size and self.keys.n + n <= self.keys.size
+
+    cdef inline void prefetch_slot(self, Hash hashed) noexcept nogil:
+        prefetch(&self.slots[hashed.low & (self.slots.shape[0] - 1)])
+
+    cdef inline bint prefetch_node(self, Hash hashed) noexcept nogil:
+        """Returns whether there probably is a node: one whose first slot is its own."""
+        cdef uint64_t slot = self.slots[hashed.low & (self.slots.shape[0] - 1)]
+        if slot == 0 or slot >> 32 != hashed.low >> 32:
+            return False
+        prefetch(&self.nodes[<uint32_t>slot - 1])
+        return True
+
+    cdef inline int32_t find(self, Hash hashed) noexcept nogil:
+        """Returns a node, -1 where there is none."""
         cdef uint64_t mask = self.slots.shape[0] - 1
-        cdef uint64_t h = hashed & mask
-        cdef int32_t row = self.slots[h]
-        cdef Chain* known
-        while row >= 0:
-            known = &self.chains[row]
-            if self.hashes[row] == hashed and known.length == length and known.space == space and not memcmp(
-                &self.words[known.start], &self.words[start], length * sizeof(uint64_t)
-            ):
-                break
+        cdef uint64_t h = hashed.low & mask
+        cdef const Node* node
+        while self.slots[h]:
+            if self.slots[h] >> 32 == hashed.low >> 32:
+                node = &self.nodes[<uint32_t>self.slots[h] - 1]
+                if node.high == hashed.high and node.hashed == <uint32_t>hashed.low:
+                    return <int32_t>(<uint32_t>self.slots[h] - 1)
             h = (h + 1) & mask
-            row = self.slots[h]
-        return h
+        return -1
 
-    cdef inline int32_t add(self, Py_ssize_t slot, uint64_t hashed, Chain chain) noexcept nogil:
-        """Adds a callchain, for which there is room, and the number of its keys; returns its row. slot: where it belongs."""
-        cdef int32_t row = self.n
-        self.slots[slot] = row
-        self.hashes[row] = hashed
-        self.chains[row] = chain
+    cdef inline int32_t add(self, Hash hashed, int32_t parent, int32_t key, int32_t sample) noexcept nogil:
+        """Adds a node that is not there, for which there is room; returns its number."""
+        cdef uint64_t mask = self.slots.shape[0] - 1
+        cdef uint64_t h = hashed.low & mask
+        while self.slots[h]:
+            h = (h + 1) & mask
+        self.nodes[self.n] = Node(hashed.high, <uint32_t>hashed.low, parent, key, sample)
         self.n += 1
-        self.n_keys += chain.n_keys
-        return row
+        self.slots[h] = hashed.low >> 32 << 32 | <uint64_t>self.n
+        return self.n - 1
 
-    cdef inline bint has_room(self, Py_ssize_t n_keys) noexcept nogil:
-        """Whether a callchain of so many keys can be added at once."""
-        return self.n < self.size and self.n_keys + n_keys <= self.keys.shape[0]
-
-    cdef inline bint is_full(self, Py_ssize_t n_keys) noexcept nogil:
-        """Whether such a callchain will never be added."""
-        return self.n >= MOST_CHAINS or self.n_keys + n_keys > MOST_KEYS
-
-    cdef int grow(self, Py_ssize_t n_keys) except -1
+    cdef void spread_samples(self) noexcept nogil

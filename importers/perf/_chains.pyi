@@ -1,12 +1,7 @@
-from enum import IntEnum
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
+class KeyTable:
+    def __new__(cls, size: int) -> Self: ...
 
-class Remembered(IntEnum):
-    MOST_CHAINS = 16384
-    MOST_KEYS = 1048576
-
-class ChainTable:
-    def __new__(cls, words: NDArray[np.uint64]) -> Self: ...
+class ChainTree:
+    def __new__(cls, size: int) -> Self: ...

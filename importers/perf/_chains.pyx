@@ -1,36 +1,69 @@
-"""Callchains that many samples have: a thread waits at the same places again and again, and what each chain consists of
-need be found once."""
+"""See _chains.pxd."""
 
-from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free
 
 import numpy as np
 
-from traceferry.native.hashing cimport fill_slots
+from traceferry.native.interning cimport intern_pair
+from traceferry.native.memory cimport resized
 
 from traceferry.native.arrays import longer
 
 
-cdef class ChainTable:
-    def __cinit__(self, const uint64_t[::1] words not None):
-        self.words = words
-        self.chain_array = np.empty(0, np.uint8)
-        self.hash_array = np.empty(0, np.uint64)
-        self.key_array = np.empty(0, np.int32)
-        self.grow(0)
+cdef class KeyTable:
+    def __cinit__(self, Py_ssize_t size):
+        self.arrays = [np.empty(0, dtype) for dtype in (np.int32, np.uint64, np.int32, np.int32)]
+        self.grow(size)
 
-    cdef int grow(self, Py_ssize_t n_keys) except -1:
-        """Makes room for more callchains, of which the next one has so many keys."""
-        cdef uint8_t[::1] held
-        if self.n == self.size:
-            self.size = max(4 * self.size, 1 << 10)
-            self.chain_array = longer(self.chain_array, self.size * sizeof(Chain))
-            held = self.chain_array
-            self.chains = <Chain*>&held[0]
-            self.hash_array = longer(self.hash_array, self.size)
-            self.hashes = self.hash_array
-            self.slots = np.full(2 * self.size, -1, np.int32)
-            fill_slots(self.hashes, self.slots, self.n)
-        if self.n_keys + n_keys > len(self.key_array):
-            self.key_array = longer(self.key_array, max(4 * len(self.key_array), self.n_keys + n_keys, 1 << 14))
-            self.keys = self.key_array
+    cdef grow(self, Py_ssize_t size):
+        cdef Py_ssize_t i
+        self.arrays = [longer(array, size) for array in self.arrays]
+        self.spaces, self.addresses, self.first, self.last = self.arrays
+        self.slots = np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
+        self.size = size
+        for i in range(self.n):
+            intern_pair(self.spaces, self.addresses, self.slots, i, self.spaces[i], self.addresses[i])
+
+
+cdef class ChainTree:
+    def __cinit__(self, Py_ssize_t size):
+        self.keys = KeyTable(size)
+        self.slots = np.zeros(1, np.uint64)
+        self.reserve(size)
+
+    def __dealloc__(self):
+        free(self.nodes)
+
+    cdef int reserve(self, Py_ssize_t n) except -1:
+        """Makes room for n more nodes."""
+        cdef uint64_t[::1] before = self.slots
+        cdef uint64_t mask, h
+        cdef Py_ssize_t i
+        if self.keys.n + n > self.keys.size:
+            self.keys.grow(max(4 * self.keys.size, self.keys.n + n))
+        if self.n + n <= self.size:
+            return 0
+        self.size = 1 << (max(2 * self.size, self.n + n) - 1).bit_length()
+        self.nodes = <Node*>resized(self.nodes, self.size * sizeof(Node))
+        self.slots = np.zeros(2 * self.size, np.uint64)
+        mask = self.slots.shape[0] - 1
+        for i in range(before.shape[0]):
+            if before[i]:
+                h = self.nodes[<uint32_t>before[i] - 1].hashed & mask
+                while self.slots[h]:
+                    h = (h + 1) & mask
+                self.slots[h] = before[i]
         return 0
+
+    cdef void spread_samples(self) noexcept nogil:
+        """Gives each node and each key the latest sample that has it."""
+        cdef Py_ssize_t row
+        cdef Node* node
+        cdef Node* outer
+        for row in range(self.n - 1, -1, -1):
+            node = &self.nodes[row]
+            if node.parent >= 0:
+                outer = &self.nodes[node.parent]
+                outer.last = max(outer.last, node.last)
+            self.keys.last[node.key] = max(self.keys.last[node.key], node.last)

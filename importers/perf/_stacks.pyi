@@ -11,21 +11,13 @@ class OfMode(IntEnum):
 
 @final
 class Paths:
-    thread: NDArray[np.int32]
+    node: NDArray[np.int32]
     ts: NDArray[np.int64]
-    row: NDArray[np.int32]
-    n_shared: NDArray[np.int32]
-    n_own: NDArray[np.int32]
-    own: NDArray[np.int32]
     spaces: NDArray[np.int32]
     addresses: NDArray[np.uint64]
     first_ts: NDArray[np.int64]
     last_ts: NDArray[np.int64]
     longest: int
-
-@final
-class KeyTable:
-    def __new__(cls, size: int) -> Self: ...
 
 def collect(
     chain: NDArray[np.uint64],
@@ -35,7 +27,6 @@ def collect(
     ip: NDArray[np.uint64],
     mode: NDArray[np.uint8],
     space_of_mode: NDArray[np.int32],
-    thread: NDArray[np.int32],
     ts: NDArray[np.int64],
     n_expected: int = ...,
 ) -> Paths: ...

@@ -4,23 +4,20 @@ A callchain lists instruction pointers, innermost first, and markers that say wh
 marker is exact; the others are return addresses, and what was called from is the byte before. A *key* is an address to
 look up and the space it is in: 0 is the kernel, 1 a hypervisor, 2 a guest, each process has one of its own.
 
-Many samples have the callchain of an earlier one: it is looked up as a whole. Of the others, those of a thread that
-follow one another have much of their stacks in common, from the root on: both functions keep the latest stack of some
-threads, and begin where a sample's differs.
+Most of a callchain, or all of it, is that of an earlier one: what is known is looked for from its innermost address
+outwards, and the rest is added to a tree. What a key stands for can change with time; the stack of a node is found
+once, and again when that has changed.
 """
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
 
 import numpy as np
 
-from traceferry.importers.perf._chains cimport Chain, ChainTable, hash_of
+from traceferry.importers.perf._chains cimport ChainTree, Hash, Node, hash_in, hash_with
 from traceferry.native.bytes cimport prefetch
-from traceferry.native.interning cimport intern_pair
 from traceferry.native.nodes cimport NodeTable
 from traceferry.native.search cimport last_at
-
-from traceferry.native.arrays import longer
 
 # PERF_CONTEXT_*, as unsigned numbers below 2^12 from the top (include/uapi/linux/perf_event.h).
 cdef enum:
@@ -41,112 +38,127 @@ cdef enum:
 cpdef enum OfMode:
     OWN_SPACE = -1
 
-# Of how many threads the latest stack is kept: a power of two. A thread's place is that of its number's low bits.
+# Of so many samples at once, memory is asked for before it is needed: of the callchain as a whole, and of so many of the
+# next addresses where it is not known.
 cdef enum:
-    CACHED = 64
+    BLOCK = 32
+    OUTWARDS = 3
 
-# So many samples ahead, memory is asked for.
-cdef enum:
-    AHEAD = 8
-
-# The latest sample at a place, of those with a callchain that was met for the first time. end: of its callchain, of which n_words entries can be compared; depth: how many keys it
-# has.
-cdef struct Latest:
-    int64_t ts
-    Py_ssize_t end
-    Py_ssize_t n_words
-    Py_ssize_t depth
-    int32_t thread
+# A callchain from its innermost address on, which is in a space. n_words: 0 is none; own: the space of its process.
+cdef struct Way:
+    const uint64_t* words
+    int32_t n_words
+    int32_t own
     int32_t space
 
-# An entry of that callchain, the root's first: the space and whether the entry is exact; how many keys there are up to
-# it; and, counted in keys, the key.
+# A key in a callchain, and the hash of its node.
 cdef struct Entry:
-    int32_t mode
-    int32_t up_to
-    int32_t key
+    Hash hashed
+    uint64_t address
+    int32_t space
 
-# A key of that sample, the root's first. version: what it stands for, a row of the versions, or of a single frame -1 -
-# its row; frames, unknown, late: how many frames, unknown keys and such of late code there are up to it; stack: that
-# ends with it; until: when one of the keys up to it stands for something else.
-cdef struct Step:
-    int64_t until
-    int32_t key
-    int32_t version
-    int32_t frames
-    int32_t unknown
-    int32_t late
-    int32_t stack
-
-
-# What a callchain was composed to: its stack; how many unknown keys and such of late code it has; whether it was cut; and
-# until when this holds.
+# What a node was composed to: its stack; how many frames, unknown keys and such of late code it has, with those of the
+# nodes above; and until when this holds. Where there are more frames than a stack may have, they are that many and one.
 cdef struct Composed:
     int64_t until
     int32_t stack
+    int32_t frames
     int32_t unknown
     int32_t late
-    bint is_cut
 
-
-cdef slots_for(Py_ssize_t size):
-    return np.full(1 << (2 * size - 1).bit_length(), -1, np.int32)
+# A node on the way to a sample's own, and what its key stands for: version is a row of the versions, or of a single
+# frame -1 - its row.
+cdef struct Step:
+    int32_t node
+    int32_t version
+    Composed composed
 
 
 @cython.final
 cdef class Paths:
-    """The keys of each sample. Each has the row of its callchain, in the order in which they are met first, or -1 where
-    it is not remembered. For samples of the latter, and the first one with each callchain, in their order: its first
-    n_shared keys, from the root, are those of the one before at its thread's place, the other n_own follow in `own`,
-    innermost first. A sample has fewer keys than `longest`.
+    """The keys of samples, as nodes of a tree.
 
-    thread, ts, row: of each sample; spaces, addresses: of each key; first_ts, last_ts: when it was met first and last.
+    node: of each sample, int32, -1 for none; ts: of each sample; spaces, addresses: of each key; first_ts, last_ts: when
+    it was met first and last; longest: no sample has more keys.
     """
 
-    cdef readonly object thread, ts, row, n_shared, n_own, own, spaces, addresses, first_ts, last_ts
+    cdef readonly object node, ts, spaces, addresses, first_ts, last_ts
     cdef readonly Py_ssize_t longest
-    cdef ChainTable chains
+    cdef ChainTree tree
 
 
-@cython.final
-cdef class KeyTable:
-    """Keys, each once, with the times when they were met first and last."""
+cdef inline int32_t space_behind(uint64_t marker, int32_t own) noexcept nogil:
+    """Returns the space of the addresses behind a marker, in a process whose space is its `own`."""
+    if marker == <uint64_t>KERNEL:
+        return KERNEL_SPACE
+    if marker == <uint64_t>USER:
+        return own
+    if marker in (<uint64_t>GUEST, <uint64_t>GUEST_KERNEL, <uint64_t>GUEST_USER):
+        return GUEST_SPACE
+    return OTHER_SPACE
 
-    cdef list arrays
-    cdef int32_t[::1] spaces
-    cdef uint64_t[::1] addresses
-    cdef int64_t[::1] first_ts
-    cdef int64_t[::1] last_ts
-    cdef int32_t[::1] slots
-    cdef Py_ssize_t n
-    cdef Py_ssize_t size
 
-    def __cinit__(self, Py_ssize_t size):
-        self.arrays = [np.empty(0, dtype) for dtype in (np.int32, np.uint64, np.int64, np.int64)]
-        self.grow(size)
+cdef inline Way way_of(const uint64_t* words, Py_ssize_t n, int32_t own) noexcept nogil:
+    """Returns a callchain from its first address on."""
+    cdef int32_t space = own
+    cdef Py_ssize_t w = 0
+    while w < n and (words[w] == 0 or words[w] >= <uint64_t>MARKERS):
+        if words[w]:
+            space = space_behind(words[w], own)
+        w += 1
+    return Way(words + w, n - w, own, space)
 
-    cdef grow(self, Py_ssize_t size):
-        cdef Py_ssize_t i
-        self.arrays = [longer(array, size) for array in self.arrays]
-        self.spaces, self.addresses, self.first_ts, self.last_ts = self.arrays
-        self.slots = slots_for(size)
-        self.size = size
-        for i in range(self.n):
-            intern_pair(self.spaces, self.addresses, self.slots, i, self.spaces[i], self.addresses[i])
 
-    cdef inline int32_t of(self, int32_t space, uint64_t address, int64_t ts) noexcept nogil:
-        """Returns the number of a key. There must be space for it."""
-        cdef int32_t key = intern_pair(self.spaces, self.addresses, self.slots, self.n, space, address)
-        if key == self.n:
-            self.first_ts[key] = self.last_ts[key] = ts
-            self.n += 1
-        return key
+cdef inline void hash_words(const Way* way, Hash* hashes) noexcept nogil:
+    """Writes the hash of each word and those outside of it."""
+    cdef Hash hashed = Hash(0, 0)
+    cdef Py_ssize_t w
+    for w in range(way.n_words - 1, -1, -1):
+        hashed = hash_with(hashed, way.words[w])
+        hashes[w] = hashed
+
+
+cdef inline Hash hash_at(const Way* way, const Hash* hashes, int32_t w) noexcept nogil:
+    """Returns the hash of a word's node, if it is in the space of the first word."""
+    return hash_in(hashes[w], way.own, way.space << 1 | (w == 0))
+
+
+cdef inline int32_t entered(
+    ChainTree tree, const Way* way, const Hash* hashes, Entry* entries, int32_t sample
+) noexcept nogil:
+    """Returns the node of a sample's callchain, for which there must be room in the tree. entries: memory for each
+    word."""
+    cdef int32_t w
+    cdef int32_t n_new = 0
+    cdef int32_t space = way.space
+    cdef int32_t node = -1
+    cdef bint exact = True
+    cdef Entry* entry
+    for w in range(way.n_words):
+        # The first one is an address, whatever it is.
+        if w and (way.words[w] == 0 or way.words[w] >= <uint64_t>MARKERS):
+            if way.words[w]:
+                space = space_behind(way.words[w], way.own)
+                exact = True
+            continue
+        entry = &entries[n_new]
+        entry[0] = Entry(hash_in(hashes[w], way.own, space << 1 | exact), way.words[w] - (not exact), space)
+        node = tree.find(entry.hashed)
+        if node >= 0:
+            break
+        n_new += 1
+        exact = False
+    while n_new:
+        n_new -= 1
+        entry = &entries[n_new]
+        node = tree.add(entry.hashed, node, tree.keys.of(entry.space, entry.address, sample), sample)
+    return node
 
 
 def collect(
     const uint64_t[::1] chain not None, const int64_t[::1] start not None, const int32_t[::1] length not None,
     const int32_t[::1] space not None, const uint64_t[::1] ip not None, const uint8_t[::1] mode not None,
-    const int32_t[::1] space_of_mode not None, thread, ts, Py_ssize_t n_expected=1 << 14
+    const int32_t[::1] space_of_mode not None, ts, Py_ssize_t n_expected=1 << 14
 ):
     """Returns the keys of some samples, as Paths.
 
@@ -154,150 +166,79 @@ def collect(
     callchain that holds no address, in the space that space_of_mode has, OWN_SPACE for that of the process; ts: their
     times, rising. n_expected: for how many keys there is memory at first.
     """
-    cdef const int32_t[::1] threads = thread
-    cdef const int64_t[::1] times = ts
     cdef Py_ssize_t n = start.shape[0]
     cdef Py_ssize_t width = 1
-    cdef Py_ssize_t n_all = n
-    cdef Py_ssize_t i = 0
-    cdef Py_ssize_t n_used = 0
-    cdef Py_ssize_t n_met = 0
-    cdef Py_ssize_t d, t, end, same, before, most, n_new, w, base, slot
-    cdef int32_t now, word_mode, key
-    cdef uint64_t value
-    cdef uint64_t hashed = 0
-    cdef bint exact, is_remembered
-    cdef Chain* known
-    if {n} != {len(length), len(space), len(ip), len(mode), len(threads), len(times)}:
+    cdef Py_ssize_t begin = 0
+    cdef Py_ssize_t i, k, d, n_block, n_missing
+    cdef int32_t now, w
+    cdef Way[BLOCK] ways
+    cdef Hash[BLOCK] leaves
+    cdef Py_ssize_t[BLOCK] missing
+    cdef Way* way
+    if {n} != {len(length), len(space), len(ip), len(mode), len(ts)}:
         raise ValueError("collect: columns of several lengths")
     if n and int(np.max(mode)) >= len(space_of_mode):
         raise ValueError("collect: a mode without a space")
     for i in range(n):
         if not 0 <= length[i] <= chain.shape[0] or not 0 <= start[i] <= chain.shape[0] - length[i]:
             raise ValueError("collect: a callchain outside the data")
-        n_all += length[i]
         width = max(width, length[i] + 1)
-    own_array, n_shared_array, n_own_array = np.empty(n_all, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    row_array = np.empty(n, np.int32)
-    cdef int32_t[::1] rows = row_array
-    cdef ChainTable chains = ChainTable(chain)
-    cdef int32_t[::1] own = own_array
-    cdef int32_t[::1] n_shared = n_shared_array
-    cdef int32_t[::1] n_own = n_own_array
-    cdef KeyTable keys = KeyTable(max(n_expected, 2 * width))
-    cdef Latest[CACHED] all_latest
-    cdef Latest* latest
-    cdef uint8_t[:, ::1] buffer = np.zeros((CACHED, width * sizeof(Entry)), np.uint8)
-    cdef Entry* words
-    cdef const uint64_t* ahead
-    for t in range(CACHED):
-        all_latest[t] = Latest(0, 0, 0, 0, 0, 0)
-    i = 0
-    while i < n:
-        if keys.n + length[i] + 1 > keys.size:
-            keys.grow(4 * keys.size)
-        if not chains.has_room(length[i]) and not chains.is_full(length[i]):
-            chains.grow(length[i])
+    node_array = np.empty(n, np.int32)
+    cdef int32_t[::1] nodes = node_array
+    cdef ChainTree tree = ChainTree(max(n_expected, width))
+    cdef uint8_t[:, ::1] hash_buffer = np.empty((BLOCK, width * sizeof(Hash)), np.uint8)
+    cdef uint8_t[::1] buffer = np.empty(width * sizeof(Entry), np.uint8)
+    cdef Hash* hashes
+    while begin < n:
+        tree.reserve(width)
+        n_block = min(BLOCK, n - begin)
         with nogil:
-            while i < n and keys.n + length[i] + 1 <= keys.size:
-                # Callchains are far from each other, where they stand in the recording.
-                if i + AHEAD < n and length[i + AHEAD]:
-                    ahead = &chain[start[i + AHEAD]]
-                    prefetch(<const uint8_t*>ahead)
-                    prefetch(<const uint8_t*>(ahead + length[i + AHEAD] - 1))
-                slot = -1
-                if length[i]:
-                    hashed = hash_of(&chain[start[i]], length[i], space[i])
-                    slot = chains.slot_of(start[i], length[i], space[i], hashed)
-                    rows[i] = chains.slots[slot]
-                    if rows[i] >= 0:
-                        chains.chains[rows[i]].last_ts = times[i]
-                        i += 1
-                        continue
-                    if not chains.has_room(length[i]) and not chains.is_full(length[i]):
-                        break
-                t = threads[i] & (CACHED - 1)
-                latest = &all_latest[t]
-                words = <Entry*>&buffer[t, 0]
-                end = start[i] + length[i]
-                same = 0
-                if latest.thread == threads[i] and latest.space == space[i]:
-                    before = latest.end
-                    most = min(latest.n_words, length[i])
-                    while same < most and chain[end - 1 - same] == chain[before - 1 - same]:
-                        same += 1
-                now = space[i]
-                exact = True
-                n_new = 0
-                w = length[i] - 1
-                while w >= 0:
-                    word_mode = now << 1 | exact
-                    if w < same and words[w].mode == word_mode:
-                        break
-                    words[w].mode = word_mode
-                    words[w].up_to = -n_new
-                    value = chain[end - 1 - w]
-                    w -= 1
-                    if value >= <uint64_t>MARKERS:
-                        if value == <uint64_t>KERNEL:
-                            now = KERNEL_SPACE
-                        elif value == <uint64_t>USER:
-                            now = space[i]
-                        elif value in (<uint64_t>GUEST, <uint64_t>GUEST_KERNEL, <uint64_t>GUEST_USER):
-                            now = GUEST_SPACE
-                        else:
-                            now = OTHER_SPACE
-                        exact = True
-                        continue
-                    if value == 0:
-                        continue
-                    if not exact:
-                        value -= 1
-                    exact = False
-                    own[n_used + n_new] = keys.of(now, value, times[i])
-                    n_new += 1
-                base = words[w].up_to if w >= 0 else 0
-                for d in range(w + 1, length[i]):
-                    words[d].up_to += base + n_new
-                same = length[i]
-                is_remembered = slot >= 0 and base + n_new > 0 and not chains.is_full(length[i])
-                if base + n_new == 0 and ip[i]:
+            for k in range(n_block):
+                i = begin + k
+                way = &ways[k]
+                way[0] = way_of(&chain[start[i]] if length[i] else NULL, length[i], space[i])
+                if way.n_words == 0 and ip[i]:
                     now = space_of_mode[mode[i]]
-                    own[n_used] = keys.of(space[i] if now == OWN_SPACE else now, ip[i], times[i])
-                    n_new = 1
-                    same = 0
-                for d in range(base, latest.depth):
-                    key = words[d].key
-                    keys.last_ts[key] = max(keys.last_ts[key], latest.ts)
-                for d in range(n_new):
-                    words[base + d].key = own[n_used + n_new - 1 - d]
-                latest[0] = Latest(times[i], end, same, base + n_new, threads[i], space[i])
-                rows[i] = -1
-                if is_remembered:
-                    for d in range(base + n_new):
-                        chains.keys[chains.n_keys + d] = words[d].key
-                    rows[i] = chains.add(
-                        slot, hashed, Chain(start[i], chains.n_keys, -1, length[i], space[i], base + n_new)
-                    )
-                n_shared[n_met] = base
-                n_own[n_met] = n_new
-                n_met += 1
-                n_used += n_new
-                i += 1
-    for t in range(CACHED):
-        words = <Entry*>&buffer[t, 0]
-        for d in range(all_latest[t].depth):
-            key = words[d].key
-            keys.last_ts[key] = max(keys.last_ts[key], all_latest[t].ts)
-    for t in range(chains.n):
-        known = &chains.chains[t]
-        for d in range(known.n_keys if known.last_ts >= 0 else 0):
-            key = chains.keys[known.first_key + d]
-            keys.last_ts[key] = max(keys.last_ts[key], known.last_ts)
+                    way[0] = Way(&ip[i], 1, space[i], space[i] if now == OWN_SPACE else now)
+                if way.n_words:
+                    hashes = <Hash*>&hash_buffer[k, 0]
+                    hash_words(way, hashes)
+                    leaves[k] = hash_at(way, hashes, 0)
+                    tree.prefetch_slot(leaves[k])
+            for k in range(n_block):
+                if ways[k].n_words:
+                    tree.prefetch_node(leaves[k])
+            n_missing = 0
+            for k in range(n_block):
+                way = &ways[k]
+                nodes[begin + k] = tree.find(leaves[k]) if way.n_words else -1
+                if way.n_words and nodes[begin + k] < 0:
+                    missing[n_missing] = k
+                    n_missing += 1
+                    for w in range(1, min(OUTWARDS + 1, way.n_words)):
+                        tree.prefetch_slot(hash_at(way, <Hash*>&hash_buffer[k, 0], w))
+            for d in range(n_missing):
+                k = missing[d]
+                for w in range(1, min(OUTWARDS + 1, ways[k].n_words)):
+                    if tree.prefetch_node(hash_at(&ways[k], <Hash*>&hash_buffer[k, 0], w)):
+                        break
+            for d in range(n_missing):
+                k = missing[d]
+                if not tree.has_room(ways[k].n_words):
+                    with gil:
+                        tree.reserve(width)
+                nodes[begin + k] = entered(
+                    tree, &ways[k], <Hash*>&hash_buffer[k, 0], <Entry*>&buffer[0], begin + k
+                )
+            for i in range(begin, begin + n_block):
+                if nodes[i] >= 0:
+                    tree.nodes[nodes[i]].last = i
+        begin += n_block
+    tree.spread_samples()
     cdef Paths paths = Paths()
-    paths.thread, paths.ts, paths.row, paths.longest, paths.chains = thread, ts, row_array, width, chains
-    paths.n_shared, paths.n_own, paths.own = n_shared_array[:n_met], n_own_array[:n_met], own_array[:n_used]
-    paths.spaces, paths.addresses, paths.first_ts, paths.last_ts = [array[:keys.n] for array in keys.arrays]
+    paths.node, paths.ts, paths.longest, paths.tree = node_array, ts, width, tree
+    paths.spaces, paths.addresses, first, last = [array[:tree.keys.n] for array in tree.keys.arrays]
+    paths.first_ts, paths.last_ts = ts[first], ts[last]
     return paths
 
 
@@ -367,161 +308,126 @@ cdef class StackComposer:
     def compose(self, Paths paths not None, NodeTable stacks not None):
         """Returns the stack of each sample, -1 for none. stacks: those that there are, as prefix and frame, to which
         others are added."""
-        cdef const int32_t[::1] threads = paths.thread
         cdef const int64_t[::1] times = paths.ts
-        cdef const int32_t[::1] rows = paths.row
-        cdef const int32_t[::1] n_shared = paths.n_shared
-        cdef const int32_t[::1] n_own = paths.n_own
-        cdef const int32_t[::1] own = paths.own
-        cdef ChainTable chains = paths.chains
-        cdef Py_ssize_t n = threads.shape[0]
-        cdef Py_ssize_t width = paths.longest
-        cdef Py_ssize_t n_keys = self._first_version.shape[0] - 1
-        cdef bint bad = False
+        cdef const int32_t[::1] nodes = paths.node
+        cdef ChainTree tree = paths.tree
+        cdef Py_ssize_t n = nodes.shape[0]
+        cdef Py_ssize_t i = 0
+        cdef Py_ssize_t k
+        cdef bint bad = tree.keys.n >= self._first_version.shape[0] or times.shape[0] != n
         stack_array = np.empty(n, np.int32)
         cdef int32_t[::1] stack = stack_array
-        # The last row is that of a callchain that is composed again.
-        cdef uint8_t[:, ::1] buffer = np.zeros((CACHED + 1, width * sizeof(Step)), np.uint8)
-        cdef int32_t[CACHED + 1] n_composed
-        cdef uint8_t[::1] held = np.empty((chains.n + 1) * sizeof(Composed), np.uint8)
+        cdef uint8_t[::1] buffer = np.empty(paths.longest * sizeof(Step), np.uint8)
+        cdef uint8_t[::1] held = np.empty((tree.n + 1) * sizeof(Composed), np.uint8)
         cdef Composed* all_composed = <Composed*>&held[0]
         cdef Composed* composed
-        cdef Composed other
-        cdef Chain* known
-        cdef Py_ssize_t i = 0
-        cdef Py_ssize_t used = 0
-        cdef Py_ssize_t n_met = 0
-        cdef int32_t n_rows = 0
-        cdef Py_ssize_t t, d, j, k, depth
-        cdef Step* path
-        if {n} != {len(times), len(rows)} or len(n_shared) != len(n_own):
-            raise ValueError("compose: columns of several lengths")
-        for t in range(CACHED + 1):
-            n_composed[t] = 0
+        # No time is before this: it is composed when a sample has it.
+        for k in range(tree.n):
+            all_composed[k].until = INT64_MIN
         self.n_cut = self.n_unknown = self.n_late = 0
-        while True:
+        stacks.reserve(stacks.n_nodes + tree.n)
+        while i < n and not bad:
             stacks.reserve(stacks.n_nodes + self._max_frames + 1)
             with nogil:
                 while i < n:
-                    composed = &other if rows[i] < 0 else &all_composed[rows[i]]
-                    if rows[i] < 0 or rows[i] >= n_rows:
-                        if rows[i] > n_rows or rows[i] >= chains.n or n_met >= n_shared.shape[0]:
-                            bad = True
-                            break
-                        t = threads[i] & (CACHED - 1)
-                        path = <Step*>&buffer[t, 0]
-                        k = n_shared[n_met]
-                        depth = k + n_own[n_met]
-                        if k < 0 or depth < k or depth > width or n_own[n_met] > own.shape[0] - used:
-                            bad = True
-                            break
-                        for j in range(n_own[n_met]):
-                            path[depth - 1 - j].key = own[used + j]
-                        while k > 0 and path[k - 1].until <= times[i]:
-                            k -= 1
-                        if not self._resolve(path, k, depth, times[i], n_keys):
-                            bad = True
-                            break
-                        if not self._compose(stacks, path, min(n_composed[t], k), depth, &n_composed[t], composed):
-                            break
-                        used += n_own[n_met]
-                        n_met += 1
-                        n_rows += rows[i] >= 0
-                    elif composed.until <= times[i]:
-                        known = &chains.chains[rows[i]]
-                        path = <Step*>&buffer[CACHED, 0]
-                        for d in range(known.n_keys):
-                            path[d].key = chains.keys[known.first_key + d]
-                        if not self._resolve(path, 0, known.n_keys, times[i], n_keys):
-                            bad = True
-                            break
-                        if not self._compose(stacks, path, 0, known.n_keys, &n_composed[CACHED], composed):
-                            break
+                    if nodes[i] < 0:
+                        stack[i] = -1
+                        i += 1
+                        continue
+                    if nodes[i] >= tree.n:
+                        bad = True
+                        break
+                    composed = &all_composed[nodes[i]]
+                    if composed.until <= times[i] and not self._compose(
+                        stacks, tree.nodes, all_composed, <Step*>&buffer[0], nodes[i], times[i]
+                    ):
+                        break
                     stack[i] = composed.stack
-                    self.n_cut += composed.is_cut
+                    self.n_cut += composed.frames > self._max_frames
                     self.n_unknown += composed.unknown
                     self.n_late += composed.late
                     i += 1
-            if bad:
-                raise ValueError("compose: keys that were not collected")
-            if i == n:
-                return stack_array
-
-    cdef inline bint _resolve(
-        self, Step* path, Py_ssize_t k, Py_ssize_t depth, int64_t ts, Py_ssize_t n_keys
-    ) noexcept nogil:
-        """Finds what the keys k to depth of a path stand for at a time. Returns whether there are such keys."""
-        cdef Py_ssize_t d
-        for d in range(k, depth):
-            if not 0 <= path[d].key < n_keys:
-                return False
-            self._resolve_key(&path[d], ts)
-            if d > 0:
-                path[d].until = min(path[d].until, path[d - 1].until)
-                path[d].frames += path[d - 1].frames
-                path[d].unknown += path[d - 1].unknown
-                path[d].late += path[d - 1].late
-        return True
+        if bad:
+            raise ValueError("compose: keys that were not collected")
+        return stack_array
 
     cdef inline bint _compose(
-        self, NodeTable stacks, Step* path, Py_ssize_t k, Py_ssize_t depth, int32_t* n_composed, Composed* composed
+        self, NodeTable stacks, const Node* nodes, Composed* all_composed, Step* steps, int32_t node, int64_t ts
     ) noexcept nogil:
-        """Makes the stack of a path of which the first k keys have stacks. n_composed: of how many they can be used
-        later. Returns whether there was space for it."""
-        cdef Py_ssize_t total = path[depth - 1].frames if depth else 0
-        cdef int32_t top
-        n_composed[0] = k
-        if stacks.n_nodes + min(total, self._max_frames + 1) > stacks.parents.shape[0]:
+        """Composes a node at a time, and those above it of which something has changed since. steps: memory for as many
+        as it has keys. Returns whether there was space in `stacks`."""
+        cdef Py_ssize_t n = 0
+        cdef Py_ssize_t d
+        cdef int32_t at = node
+        cdef Composed above = Composed(INT64_MAX, -1, 0, 0, 0)
+        while at >= 0 and all_composed[at].until <= ts:
+            steps[n].node = at
+            n += 1
+            at = nodes[at].parent
+        if at >= 0:
+            above = all_composed[at]
+        cdef int32_t top = above.stack
+        for d in range(n - 1, -1, -1):
+            self._resolve(&steps[d], nodes[steps[d].node].key, &above, ts)
+            above = steps[d].composed
+        if stacks.n_nodes + min(<Py_ssize_t>above.frames, self._max_frames) + 1 > stacks.parents.shape[0]:
             return False
-        composed.is_cut = total > self._max_frames
-        if composed.is_cut:
-            k = 0
-            while path[k].frames < total - self._max_frames:
-                k += 1
-            k += 1
-            n_composed[0] = 0
-            top = stacks.intern_next(-1, self._cut_frame) if self._cut_frame >= 0 else -1
-        else:
-            n_composed[0] = depth
-            top = path[k - 1].stack if k else -1
-        composed.stack = self._enter(stacks, path, k, depth, top)
-        composed.until = path[depth - 1].until if depth else INT64_MAX
-        composed.unknown = path[depth - 1].unknown if depth else 0
-        composed.late = path[depth - 1].late if depth else 0
+        if above.frames > self._max_frames:
+            all_composed[node] = above
+            all_composed[node].stack = self._cut(stacks, nodes, steps, node, ts)
+            return True
+        for d in range(n - 1, -1, -1):
+            top = self._enter(stacks, steps[d].version, top)
+            steps[d].composed.stack = top
+            all_composed[steps[d].node] = steps[d].composed
         return True
 
-    cdef inline void _resolve_key(self, Step* step, int64_t ts) noexcept nogil:
-        """Finds what a key stands for at a time, and until when."""
-        cdef Single single = (<Single*>&self._single[0])[step.key]
+    cdef inline int32_t _cut(
+        self, NodeTable stacks, const Node* nodes, Step* steps, int32_t node, int64_t ts
+    ) noexcept nogil:
+        """Returns the stack of a node at a time, without those keys at the root with which it had too many frames."""
+        cdef Composed inside = Composed(INT64_MAX, -1, 0, 0, 0)
+        cdef Py_ssize_t n = 0
+        cdef Py_ssize_t d
+        cdef int32_t top = stacks.intern_next(-1, self._cut_frame) if self._cut_frame >= 0 else -1
+        while node >= 0:
+            self._resolve(&steps[n], nodes[node].key, &inside, ts)
+            inside = steps[n].composed
+            if inside.frames > self._max_frames:
+                break
+            n += 1
+            node = nodes[node].parent
+        for d in range(n - 1, -1, -1):
+            top = self._enter(stacks, steps[d].version, top)
+        return top
+
+    cdef inline void _resolve(self, Step* step, int32_t key, const Composed* others, int64_t ts) noexcept nogil:
+        """Finds what a key stands for at a time, and adds it to what the others on its way are composed to."""
+        cdef Single single = (<Single*>&self._single[0])[key]
         cdef int64_t v, end
-        step.until = INT64_MAX
+        step.composed = others[0]
         if single.frame >= 0:
             step.version = -1 - single.frame
-            step.frames = 1
-            step.unknown = single.flags & 1
-            step.late = single.flags >> 1
+            step.composed.frames = min(<Py_ssize_t>others.frames, self._max_frames) + 1
+            step.composed.unknown += single.flags & 1
+            step.composed.late += single.flags >> 1
             return
-        v, end = self._first_version[step.key], self._first_version[step.key + 1]
+        v, end = self._first_version[key], self._first_version[key + 1]
         v = max(v, last_at(self._version_from, v, end, ts))
         if v + 1 < end:
-            step.until = self._version_from[v + 1]
+            step.composed.until = min(others.until, self._version_from[v + 1])
         step.version = v
-        step.frames = self._first_frame[v + 1] - self._first_frame[v]
-        step.unknown = self._is_unknown[v]
-        step.late = self._is_late[v]
+        step.composed.frames = min(
+            others.frames + (self._first_frame[v + 1] - self._first_frame[v]), self._max_frames + 1
+        )
+        step.composed.unknown += self._is_unknown[v]
+        step.composed.late += self._is_late[v]
 
-    cdef inline int32_t _enter(
-        self, NodeTable stacks, Step* path, Py_ssize_t k, Py_ssize_t depth, int32_t top
-    ) noexcept nogil:
-        """Returns the stack of the keys k to depth above the stack `top`. There must be space for them."""
-        cdef int32_t version
-        cdef Py_ssize_t d, j
-        for d in range(k, depth):
-            version = path[d].version
-            if version < 0:
-                top = stacks.intern_next(top, -1 - version)
-            else:
-                for j in range(self._first_frame[version], self._first_frame[version + 1]):
-                    top = stacks.intern_next(top, self._frames[j])
-            path[d].stack = top
+    cdef inline int32_t _enter(self, NodeTable stacks, int32_t version, int32_t top) noexcept nogil:
+        """Returns the stack of a key above the stack `top`. There must be space for it. version: as `Step` has it."""
+        cdef Py_ssize_t j
+        if version < 0:
+            return stacks.intern_next(top, -1 - version)
+        for j in range(self._first_frame[version], self._first_frame[version + 1]):
+            top = stacks.intern_next(top, self._frames[j])
         return top

@@ -78,7 +78,6 @@ def stacks_of(
         ip,
         mode,
         space_of_mode,
-        np.ascontiguousarray(samples.tid, np.int32),
         np.ascontiguousarray(samples.ts + offset_ns if offset_ns else samples.ts, np.int64),
     )
     found = resolve_addresses(paths.spaces, paths.addresses, paths.first_ts, paths.last_ts, memory)
