@@ -178,6 +178,21 @@ def test_rows(rows: list[tuple[int | None, ...]]) -> None:
     ]
 
 
+def test_rows_apart() -> None:
+    """Each as `write_rows` writes it."""
+    (one, other) = pb.Frame.rows(pb.InternedData, "frames", iid=[1, 300], line_number=[int(ABSENT), 7])
+    found = [protos.InternedData.FromString(row).frames for row in (one, other)]
+    assert found == [[protos.Frame(iid=1)], [protos.Frame(iid=300, line_number=7)]]
+
+
+@given(st.integers(0, (1 << 63) - 1), st.text() | st.binary(), st.text(max_size=3))
+def test_interned_texts(iid: int, text: str | bytes, other: str) -> None:
+    data = protos.InternedData.FromString(pb.InternedData.text(iid, function_names=text, build_ids=other))
+    wanted = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    assert [(one.iid, one.str) for one in data.function_names] == [(iid, wanted)]
+    assert [(one.iid, one.str) for one in data.build_ids] == [(iid, other.encode("utf-8", "replace"))]
+
+
 def test_rows_that_are_refused() -> None:
     out = OutputBuffer(lambda _: None)
     with pytest.raises(ValueError, match="shape"):

@@ -65,29 +65,62 @@ cdef class Message:
         written = PyBytes_FromStringAndSize(<char*>o, p)
         return b"".join([*parts, written]) if parts else written
 
+    def text(self, int64_t iid, **texts):
+        """Returns fields that are an InternedString with this number, each of a text or bytes."""
+        cdef uint8_t[4 * LONGEST_FIELD] o
+        cdef list parts = []
+        cdef bytes data
+        cdef Py_ssize_t p
+        for name, value in texts.items():
+            data = (<str>value).encode("utf-8", "replace") if isinstance(value, str) else value
+            p = put_integer(o, 0, self.tags[name], 2 + size_of(iid) + size_of(len(data)) + len(data))
+            p = put_integer(o, p, pb.InternedString_iid, iid)
+            p = put_integer(o, p, pb.InternedString_str, len(data))
+            parts += [PyBytes_FromStringAndSize(<char*>o, p), data]
+        return b"".join(parts)
+
+    def rows(self, Message around not None, str name not None, **columns):
+        """Returns a list of what `write_rows` writes, for each row."""
+        cdef Rows rows = Rows(self, around, name, columns)
+        cdef uint8_t[SHORT] o
+        return [PyBytes_FromStringAndSize(<char*>o, rows.put(o, i)) for i in range(rows.values.shape[0])]
+
     def write_rows(self, OutputBuffer out not None, Message around not None, str name not None, **columns):
         """Writes a message of less than 128 bytes for each row, as the field `name` of the message around. columns: the
         values of integer fields, ABSENT where there is none."""
-        cdef uint8_t tag = around.tags[name]
-        cdef const int64_t[:, ::1] values = np.stack(list(columns.values()), axis=1, dtype=np.int64)
-        cdef const int32_t[::1] tags = np.array([self.tags[name] for name in columns], np.int32)
-        cdef Py_ssize_t n_columns = tags.shape[0]
-        cdef uint8_t* o
-        cdef Py_ssize_t i, column, p
-        if n_columns * LONGEST_FIELD > 127:
-            raise ValueError("write_rows: too many columns")
+        cdef Rows rows = Rows(self, around, name, columns)
+        cdef Py_ssize_t i
         with nogil:
-            for i in range(values.shape[0]):
-                out.reserve(AROUND + LONGEST_FIELD * n_columns)
-                o = out.data + out.n
-                o[0] = tag
-                p = 2
-                for column in range(n_columns):
-                    if values[i, column] != ABSENT_VALUE:
-                        p = put_integer(o, p, tags[column], values[i, column])
-                o[1] = p - 2
-                out.n += p
+            for i in range(rows.values.shape[0]):
+                out.reserve(AROUND + 127)
+                out.n += rows.put(out.data + out.n, i)
         out.flush()
+
+
+cdef class Rows:
+    """Messages of integer fields, as `Message.write_rows` takes them."""
+
+    cdef const int64_t[:, ::1] values
+    cdef const int32_t[::1] tags
+    cdef uint8_t tag
+
+    def __cinit__(self, Message message, Message around, str name, dict columns):
+        self.tag = around.tags[name]
+        self.values = np.stack(list(columns.values()), axis=1, dtype=np.int64)
+        self.tags = np.array([message.tags[name] for name in columns], np.int32)
+        if len(columns) * LONGEST_FIELD > 127:
+            raise ValueError("write_rows: too many columns")
+
+    cdef inline Py_ssize_t put(self, uint8_t* o, Py_ssize_t i) noexcept nogil:
+        """Writes a row where there is room for it; returns how many bytes it takes."""
+        cdef Py_ssize_t column
+        cdef Py_ssize_t p = 2
+        o[0] = self.tag
+        for column in range(self.tags.shape[0]):
+            if self.values[i, column] != ABSENT_VALUE:
+                p = put_integer(o, p, self.tags[column], self.values[i, column])
+        o[1] = p - 2
+        return p
 
 
 cdef inline Py_ssize_t put_field(uint8_t* o, Py_ssize_t p, list parts, int tag, value) except -1:

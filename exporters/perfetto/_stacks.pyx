@@ -5,6 +5,7 @@ import numpy as np
 from traceferry.native.arrays import grown
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 
 from traceferry.exporters.perfetto._packets cimport OutputBuffer, put_integer, size_of, put_varint
 from traceferry.exporters.perfetto cimport fields as pb
@@ -13,6 +14,8 @@ from traceferry.native.interning cimport enter_pairs, intern_pair
 cdef enum:
     # More than the tags, the number and the length of a callstack take.
     AROUND = 24
+    # As many as a frame's number takes with its tag.
+    LONGEST_NUMBER = 6
 
 
 # Columns of PhysicalStacks.
@@ -129,6 +132,9 @@ cdef class CallstackWriter:
 
     Of a stack deeper than max_depth only the innermost `inner` frames are written, then the frame `cut_iid`, then its
     OUTER ones. n_frames: the last number that a frame has.
+
+    The latest stack that is not cut is kept: path has its stacks, the root's first, and `written` the numbers of its
+    frames as they are written, those of each stack up to `ends`. What another has in common with it is copied.
     """
 
     cdef PhysicalStacks stacks
@@ -142,6 +148,10 @@ cdef class CallstackWriter:
     cdef int32_t[::1] new_frame
     cdef Py_ssize_t n_new
     cdef int32_t[::1] walked
+    cdef int32_t[::1] path
+    cdef int32_t[::1] ends
+    cdef uint8_t[::1] written
+    cdef int n_path
 
     def __cinit__(self, PhysicalStacks stacks not None, int max_depth, int inner):
         self.stacks = stacks
@@ -150,6 +160,8 @@ cdef class CallstackWriter:
         self.callstack_iid = self.frame_iid = self.new_frame = np.empty(0, np.int32)
         # A stack that is cut has `inner` frames, one that says so, and the `kept` ones of PhysicalStacks.
         self.walked = np.empty(max(max_depth, inner + 1 + stacks.kept), np.int32)
+        self.path, self.ends = np.empty((2, max_depth), np.int32)
+        self.written = np.empty(len(self.walked) * LONGEST_NUMBER, np.uint8)
 
     @property
     def iids(self):
@@ -167,8 +179,7 @@ cdef class CallstackWriter:
         """Writes those of the stacks that have no callstack yet, in their order; -1 is none. `new_frames` has to be
         asked for with each piece that is written."""
         cdef int32_t[::1] iids = self.iids
-        cdef Py_ssize_t i, k, n, size, p
-        cdef Py_ssize_t node
+        cdef Py_ssize_t i, node, size, p
         cdef uint8_t* o
         self.frame_iid = with_room(self.frame_iid, self.stacks.n_frames)
         self.new_frame = with_room(self.new_frame, self.stacks.n_frames)
@@ -182,39 +193,64 @@ cdef class CallstackWriter:
                     continue
                 self.n_callstacks += 1
                 iids[node] = self.n_callstacks
-                n = self.number_frames(self.stacks, node)
-                size = n
-                for k in range(n):
-                    size += size_of(self.walked[k])
+                if self.stacks.stacks[node, DEPTH] > self.max_depth:
+                    size = self.write_cut(self.stacks, node)
+                else:
+                    size = self.write_whole(self.stacks, node)
                 out.reserve(size + AROUND)
                 o = out.data
                 p = put_varint(o, out.n, pb.InternedData_callstacks)
                 p = put_varint(o, p, 1 + size_of(iids[node]) + size)
                 p = put_integer(o, p, pb.Callstack_iid, iids[node])
-                # The root comes first.
-                for k in range(n - 1, -1, -1):
-                    p = put_integer(o, p, pb.Callstack_frame_ids, self.walked[k])
-                out.n = p
+                memcpy(o + p, &self.written[0], size)
+                out.n = p + size
         out.flush()
 
-    cdef Py_ssize_t number_frames(self, PhysicalStacks stacks, Py_ssize_t node) noexcept nogil:
-        """Numbers the frames of a stack, from the leaf on, in `walked`; returns how many there are."""
-        cdef int left = self.inner if stacks.stacks[node, DEPTH] > self.max_depth else -1
+    cdef inline Py_ssize_t write_whole(self, PhysicalStacks stacks, int32_t node) noexcept nogil:
+        """Writes the numbers of a stack's frames; returns how many bytes they take. New frames are numbered from the
+        leaf on."""
+        cdef int depth = stacks.stacks[node, DEPTH]
+        cdef int d = depth
+        cdef Py_ssize_t p
+        while d and not (d <= self.n_path and self.path[d - 1] == node):
+            d -= 1
+            self.path[d] = node
+            self.walked[d] = self.number(stacks.stacks[node, FRAME])
+            node = stacks.stacks[node, CALLER]
+        self.n_path = depth
+        p = self.ends[d - 1] if d else 0
+        # The root comes first.
+        for d in range(d, depth):
+            p = put_integer(&self.written[0], p, pb.Callstack_frame_ids, self.walked[d])
+            self.ends[d] = p
+        return p
+
+    cdef Py_ssize_t write_cut(self, PhysicalStacks stacks, Py_ssize_t node) noexcept nogil:
+        """Writes the numbers of a stack's frames, of which there are too many, as `write_whole` does."""
+        cdef int left = self.inner
         cdef Py_ssize_t n = 0
-        cdef int32_t f
+        cdef Py_ssize_t p = 0
+        cdef Py_ssize_t k
         while node >= 0:
             if left == 0:
                 self.walked[n] = self.cut_iid
                 n += 1
                 node = stacks.stacks[node, OUTER]
-            f = stacks.stacks[node, FRAME]
-            if self.frame_iid[f] == 0:
-                self.n_frames += 1
-                self.frame_iid[f] = self.n_frames
-                self.new_frame[self.n_new] = f
-                self.n_new += 1
-            self.walked[n] = self.frame_iid[f]
+            self.walked[n] = self.number(stacks.stacks[node, FRAME])
             n += 1
             node = stacks.stacks[node, CALLER]
             left -= 1
-        return n
+        for k in range(n - 1, -1, -1):
+            p = put_integer(&self.written[0], p, pb.Callstack_frame_ids, self.walked[k])
+        # What is kept was written over.
+        self.n_path = 0
+        return p
+
+    cdef inline int32_t number(self, int32_t frame) noexcept nogil:
+        """Returns the number of a physical frame, which is new if it has to be."""
+        if self.frame_iid[frame] == 0:
+            self.n_frames += 1
+            self.frame_iid[frame] = self.n_frames
+            self.new_frame[self.n_new] = frame
+            self.n_new += 1
+        return self.frame_iid[frame]

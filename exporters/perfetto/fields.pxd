@@ -16,6 +16,7 @@ cdef enum:
     HeapGraphObject_id = 8, HeapGraphObject_type_id = 16, HeapGraphObject_self_size = 24
     HeapGraphObject_reference_object_id = 42, HeapGraphObject_id_delta = 56
     InternedData_callstacks = 58
+    InternedString_iid = 8, InternedString_str = 18
     SchedWakingFtraceEvent_pid = 16, SchedWakingFtraceEvent_success = 32
     StackSample_task_context_iid = 16, StackSample_execution_context_iid = 32, StackSample_callstack_iid = 48
     StackSample_primary_weight = 88, StackSample_follower_descriptor_iids = 106, StackSample_follower_weights = 114

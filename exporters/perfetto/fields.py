@@ -24,7 +24,6 @@ InternedData = Message(
     v8_js_function=258, v8_js_script=266, v8_isolate=282, correlation_id_str=346,
     stack_sample_task_contexts=386, stack_sample_execution_contexts=394, stack_sample_counter_descriptors=402
 )
-InternedString = Message(iid=8, str=18)
 InternedV8Isolate = Message(iid=8, pid=16, isolate_id=24, code_range=34)
 InternedV8IsolateCodeRange = Message(base_address=8, size=16)
 InternedV8JsFunction = Message(iid=8, v8_js_function_name_iid=16, v8_js_script_iid=24, kind=40, line=56, column=64)

@@ -32,7 +32,7 @@ MAX_DEPTH = 512
 
 def interned(field: str, iid: int, value: str | bytes) -> bytes:
     """Returns an entry of a field of interned data: all that are names have the fields of strings."""
-    return pb.InternedData(**{field: pb.InternedString(iid=iid, str=value)})
+    return pb.InternedData.text(iid, **{field: value})
 
 
 def in_pieces(fields: list[bytes]) -> Iterator[list[bytes]]:

@@ -9,6 +9,7 @@ mapping and an address nevertheless, the later one has a mapping of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -169,15 +170,19 @@ class PhysicalFrames:
         single = self.stacks.single(frames)
         return np.where((single >= 0) & np.append(self.columns.is_plain, False)[single], single, -1)
 
-    def location(self, frame: int) -> Location:
-        location = self._locations.get(frame)
-        if location is None:
-            location = self._locations[frame] = self._new_location(self.stacks.chain(frame))
-        return location
+    def locations(self, frames: Sequence[int]) -> list[Location]:
+        """Returns where physical frames are."""
+        known, columns = self._locations, self.columns
+        lines, addresses = columns.lines, columns.addresses
+        for frame in frames:
+            if frame not in known:
+                chain = self.stacks.chain(frame)
+                known[frame] = self._new_location(tuple([lines[of] for of in chain]), addresses[chain[0]])
+        return [known[frame] for frame in frames]
 
-    def _new_location(self, frames: tuple[int, ...]) -> Location:
-        lines = tuple(map(self.columns.lines.__getitem__, frames))
-        code, lib, rel_pc, kind = self.columns.addresses[frames[0]]
+    def _new_location(self, lines: tuple[Line, ...], address: tuple[int, int, int, int]) -> Location:
+        """address: as `FrameColumns.addresses` has it, of the outermost frame."""
+        code, lib, rel_pc, kind = address
         if code < 0 and lib < 0:
             return Location(None, 0, kind, lines)
         module = self._code_module(code) if code >= 0 else self.lib_module(lib)

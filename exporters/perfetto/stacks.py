@@ -29,7 +29,7 @@ class Callstacks:
         self._writer = CallstackWriter(frames.stacks, MAX_DEPTH, INNERMOST)
         self._n_cut = 0
         self._mapping_iids: dict[Module, int] = {}
-        self._sent: dict[str, set[int]] = {"function_names": set(), "source_paths": set()}
+        self._sent = {"function_names": bytearray(), "source_paths": bytearray()}
 
     @property
     def iids(self) -> Array:
@@ -64,8 +64,9 @@ class Callstacks:
         if n and not writer.cut_iid:
             writer.n_frames = writer.cut_iid = writer.n_frames + 1
             entries: list[bytes] = []
-            name = self._string("function_names", self._trace.strings.intern(CUT), entries)
-            frame = pb.Frame(iid=writer.cut_iid, function_name_id=name)
+            name = self._trace.strings.intern(CUT)
+            self._strings("function_names", np.array([name]), entries)
+            frame = pb.Frame(iid=writer.cut_iid, function_name_id=name + 1)
             self._packets.intern(self._sequence, [*entries, pb.InternedData(frames=frame)])
         self._n_cut += n
         where, detail = f"{self._sequence}", f"in the file for ui.perfetto.dev, deeper than {MAX_DEPTH}"
@@ -73,6 +74,8 @@ class Callstacks:
 
     def _write_plain(self, frames: Array, iids: Array) -> None:
         """Writes frames of the trace at whose addresses nothing else can be."""
+        if not len(frames):
+            return
         columns = self._frames.columns
         entries: list[bytes] = []
         names, paths, lib = columns.name[frames], columns.path[frames], columns.lib[frames]
@@ -80,7 +83,7 @@ class Callstacks:
         for used in distinct(lib[lib >= 0]).tolist():
             mapping_of_lib[used] = self._mapping(self._frames.lib_module(used), entries)
         for field, strings in (("function_names", names), ("source_paths", paths)):
-            self._strings(field, _distinct(strings[strings >= 0]).tolist(), entries)
+            self._strings(field, strings, entries)
         self._packets.intern(self._sequence, entries)
         out = OutputBuffer(self._write_interned, LONGEST_FRAME * min(len(frames), FRAMES))
         mappings = mapping_of_lib[lib]
@@ -100,32 +103,63 @@ class Callstacks:
 
     def _write_located(self, frames: list[int], iids: list[int]) -> None:
         entries: list[bytes] = []
-        for frame, iid in zip(frames, iids, strict=True):
-            module, rel_pc, kind, lines = self._frames.location(frame)
+        rows: list[tuple[int, ...]] = []
+        of_frames: list[int] = []
+        absent, string = int(ABSENT), self._string
+        names, paths = self._sent_of("function_names"), self._sent_of("source_paths")
+        for module, rel_pc, kind, lines in self._frames.locations(frames):
             name, path, line = lines[0]
-            has_path = len(lines) == 1 and path >= 0
-            frame_fields = pb.Frame(
-                iid=iid,
-                function_name_id=self._string("function_names", name, entries) if name >= 0 else None,
-                mapping_id=self._mapping(module, entries) if module is not None else None,
-                rel_pc=rel_pc if module is not None else None,
-                source_path_iid=self._string("source_paths", path, entries) if has_path else None,
-                line_number=line if has_path and line else None,
-                kind=kind or None,
+            if len(lines) > 1 or path < 0:
+                path, line = -1, 0
+            if name >= 0 and not names[name]:
+                string("function_names", name, entries)
+            mapping, rel_pc = (self._mapping(module, entries), rel_pc) if module is not None else (absent, absent)
+            if path >= 0 and not paths[path]:
+                string("source_paths", path, entries)
+            rows.append(
+                (
+                    name + 1 if name >= 0 else absent,
+                    mapping,
+                    rel_pc,
+                    path + 1 if path >= 0 else absent,
+                    line or absent,
+                    kind or absent,
+                )
             )
-            entries.append(pb.InternedData(frames=frame_fields))
+            of_frames.append(len(entries))
+            entries.append(b"")
+        if not rows:
+            return
+        name_ids, mappings, rel_pcs, path_ids, lines_of, kinds = zip(*rows, strict=True)
+        written = pb.Frame.rows(
+            pb.InternedData, "frames", iid=iids, function_name_id=name_ids, mapping_id=mappings, rel_pc=rel_pcs,
+            source_path_iid=path_ids, line_number=lines_of, kind=kinds,
+        )  # fmt: skip
+        for at, entry in zip(of_frames, written, strict=True):
+            entries[at] = entry
         self._packets.intern(self._sequence, entries)
 
-    def _string(self, field: str, index: int, entries: list[bytes]) -> int:
-        """Interns a string; returns its number, which is its index + 1."""
-        self._strings(field, [index], entries)
-        return index + 1
+    def _string(self, field: str, index: int, entries: list[bytes]) -> None:
+        """Interns a string that is not yet: its number is its index + 1."""
+        self._sent_of(field)[index] = 1
+        entries.append(interned(field, index + 1, self._trace.strings[index]))
 
-    def _strings(self, field: str, indices: list[int], entries: list[bytes]) -> None:
-        """Interns those that are not yet."""
-        new = [index for index in indices if index not in self._sent[field]]
-        self._sent[field].update(new)
-        entries += [interned(field, index + 1, self._trace.strings[index]) for index in new]
+    def _strings(self, field: str, indices: Array, entries: list[bytes]) -> None:
+        """Interns those that are not yet; -1 is none."""
+        sent = np.frombuffer(self._sent_of(field), np.uint8)
+        known = indices[indices >= 0]
+        new = distinct(known[sent[known] == 0])
+        sent[new] = 1
+        strings = self._trace.strings
+        entries += [interned(field, index + 1, strings[index]) for index in new.tolist()]
+
+    def _sent_of(self, field: str) -> bytearray:
+        """Returns for each of the trace's strings whether the sequence has it in this field."""
+        sent = self._sent[field]
+        n = len(self._trace.strings)
+        if len(sent) < n:
+            sent = self._sent[field] = sent + bytes(n - len(sent))
+        return sent
 
     def _mapping(self, module: Module, entries: list[bytes]) -> int:
         """Interns a mapping; returns its number."""
