@@ -100,66 +100,65 @@ class _Maker:
         answers = self._found[int(rows[0]) : int(rows[-1]) + 1]
         made: list[Frames] = []
         for begin, end in _runs(np.array([library.is_jitted_object for library in libraries])):
-            part = range(begin, end)
             if libraries[begin].is_jitted_object:
-                made += [self._of_object(libraries[nth], *answers[nth]) for nth in part]
+                made += [self._of_object(libraries[nth], answers[nth]) for nth in range(begin, end)]
             else:
-                made += self._native([(libraries[nth], *answers[nth]) for nth in part])
+                made += self._native(libraries[begin:end], answers[begin:end])
         return made
 
-    def _of_object(self, library: Library, address: int, found: Found) -> Frames:
+    def _of_object(self, library: Library, answer: tuple[int, Found]) -> Frames:
         """Returns the frames of what `perf inject --jit` made of a dump."""
-        if found[0]:
-            return self._jitted(NAMES_ALONE.parse(found[0][0][0]))
-        return self._native([(library, address, found)])[0]
+        _, (frames, _) = answer
+        if frames:
+            return self._jitted(NAMES_ALONE.parse(frames[0][0]))
+        return self._native([library], [answer])[0]
 
     def _of_kernel(self, rows: Array, owner: Array, _: Array) -> list[Frames]:
-        libraries = [self.natives.library_of(self.maps[number]) for number in owner.tolist()]
-        answers = self._found[int(rows[0]) : int(rows[-1]) + 1]
-        asked = zip(libraries, answers, strict=True)
-        return self._native([(library, *answer) for library, answer in asked])
+        numbers = owner.tolist()
+        libraries = {number: self.natives.library_of(self.maps[number]) for number in dict.fromkeys(numbers)}
+        return self._native([libraries[number] for number in numbers], self._found[int(rows[0]) : int(rows[-1]) + 1])
 
-    def _native(self, asked: Sequence[tuple[Library, int, Found]]) -> list[Frames]:
-        """asked: (the library, address in it, what its symbols say). Without a symbol, the library's name and the
-        address stand for one."""
+    def _native(self, libraries: Sequence[Library], answers: Sequence[tuple[int, Found]]) -> list[Frames]:
+        """Returns the frames of addresses in libraries. answers: (the address, what its symbols say). Without a symbol,
+        the library's name and the address stand for one."""
         trace, intern = self.trace, self.trace.strings.intern
-        symbols: list[tuple[int, int, int]] = []
-        funcs: dict[tuple[str, str], int] = {}  # by name and source; most are met many times
-        func_columns: tuple[list[int], list[int]] = ([], [])  # name, source
-        func_of: list[int] = []
-        rest: list[tuple[int, int, int, int, int]] = []  # line, symbol, address, category, depth
-        for library, address, (frames, start) in asked:
-            file = library.name
-            shown = frames or [(f"{file} {unnamed(start)}" if start else f"{file}+{address:#x}", "", 0)]
-            start = start if frames or start else address
-            fits = start >= 0 and address < MAX_OFFSET
-            text = intern(shown[0][0])
+        # Most are met many times: by library, name and start; by name and source.
+        symbols: dict[tuple[int, int, int], int] = {}
+        funcs: dict[tuple[str, str], int] = {}
+        rows: list[tuple[int, int, int, int, int, int, int]] = []
+        for library, (address, (frames, start)) in zip(libraries, answers, strict=True):
+            if not frames:
+                file = library.name
+                frames = [(f"{file} {unnamed(start)}" if start else f"{file}+{address:#x}", "", 0)]
+                start = start or address
+            lib = symbol = at = -1
+            text = intern(frames[0][0])
             category = self._category(library.category)
-            symbol = len(symbols) if fits else -1
-            if fits:
-                symbols.append((library.row, text, start))
-            for depth, (name, source, line) in enumerate(shown):
-                func = funcs.setdefault((name, source), len(funcs))
-                if func == len(func_columns[0]):
-                    func_columns[0].append(intern(name))
-                    func_columns[1].append(trace.sources.intern(path=intern(source)) if source else -1)
-                func_of.append(func)
-                rest.append((line, symbol, address if fits else -1, category, depth))
+            if start >= 0 and address < MAX_OFFSET:
+                lib, at = library.row, address
+                symbol = symbols.setdefault((lib, text, start), len(symbols))
+            for depth, (name, source, line) in enumerate(frames):
+                func = funcs.get((name, source))
+                if func is None:
+                    func = funcs[name, source] = len(funcs)
+                    intern(name)
+                    if source:
+                        trace.sources.intern(path=intern(source))
+                rows.append((func, line, category, symbol, lib, at, depth))
+        symbol_libs, symbol_names, symbol_starts = zip(*symbols, strict=True) if symbols else ((), (), ())
         symbol_rows = [*trace.symbols.intern_all(
-            len(symbols), lib=[lib for lib, *_ in symbols], name=[name for _, name, _ in symbols],
-            address=[start for *_, start in symbols],
+            len(symbols), lib=list(symbol_libs), name=list(symbol_names), address=list(symbol_starts)
         ), -1]  # fmt: skip
         func_rows = trace.funcs.intern_all(
-            len(funcs), name=func_columns[0], source=func_columns[1], kind=self._function
-        )
-        libs = [symbols[symbol][0] if symbol >= 0 else -1 for _, symbol, *_ in rest]
-        rows = iter(trace.frames.intern_all(
-            len(rest), func=[func_rows[func] for func in func_of], line=[line for line, *_ in rest],
-            category=[category for *_, category, _ in rest],
-            symbol=[symbol_rows[symbol] for _, symbol, *_ in rest], lib=libs,
-            address=[address for _, _, address, *_ in rest], inline_depth=[depth for *_, depth in rest],
+            len(funcs), kind=self._function, name=[intern(name) for name, _ in funcs],
+            source=[trace.sources.intern(path=intern(source)) if source else -1 for _, source in funcs],
+        )  # fmt: skip
+        of_func, lines, categories, of_symbol, libs, addresses, depths = map(list, zip(*rows, strict=True))
+        made = iter(trace.frames.intern_all(
+            len(rows), func=[func_rows[func] for func in of_func], line=lines, category=categories,
+            symbol=[symbol_rows[symbol] for symbol in of_symbol], lib=libs, address=addresses, inline_depth=depths,
         ))  # fmt: skip
-        return [tuple(islice(rows, len(frames) or 1)) for _, _, (frames, _) in asked]
+        return [tuple(islice(made, len(frames) or 1)) for _, (frames, _) in answers]
 
     def _of_names(self, _: Array, owner: Array, __: Array) -> list[Frames]:
         listed = (self.resolution.names[number] for number in owner.tolist())
