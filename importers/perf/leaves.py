@@ -15,7 +15,6 @@ from traceferry.importers.perf.layout import USER_MODE
 from traceferry.importers.perf.recording import Samples
 from traceferry.libraries.library import Library
 from traceferry.model import Array, TraceBuilder, rows_by_key
-from traceferry.native.distinct import distinct_with_places
 
 # mov %rsp,%rbp in its two encodings, and lea N(%rsp),%rbp of Go until 1.20: from here on a function has its frame.
 MAKES_FRAME = (b"\x48\x89\xe5", b"\x48\x8b\xec", b"\x48\x8d\x6c\x24", b"\x48\x8d\xac\x24")
@@ -31,9 +30,11 @@ def n_without_caller(
     """Counts the samples of an event in code of programs before it makes a frame. stack: of each sample."""
     if not len(trace.symbols):
         return 0
-    rows = np.flatnonzero((samples.event == event) & (samples.cpumode == USER_MODE) & (stack >= 0))
-    frames, place = distinct_with_places(trace.stacks["frame"][stack[rows]].astype(np.int64))
-    n_samples = np.bincount(place, minlength=len(frames))
+    mine = stack[(samples.event == event) & (samples.cpumode == USER_MODE) & (stack >= 0)]
+    n_of_stack = np.bincount(mine, minlength=len(trace.stacks))
+    n_of_frame = np.bincount(trace.stacks["frame"], n_of_stack, len(trace.frames)).astype(np.int64)
+    frames = np.flatnonzero(n_of_frame)
+    n_samples = n_of_frame[frames]
     symbol, address = trace.frames["symbol"][frames], trace.frames["address"][frames]
     start = np.where(symbol >= 0, trace.symbols["address"][symbol], address)
     # Of what nothing is known begins where it was sampled.
