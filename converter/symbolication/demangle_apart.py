@@ -1,7 +1,8 @@
 """A process that demangles names which could end it: see demangle.py, which runs this file as a program.
 
 Names come on standard input, demangled names go to standard output, each with a zero behind it. A name that becomes too
-long is answered with nothing.
+long is answered with nothing. Arguments: how many times as long as the name a demangled one may be, in how many seconds
+of CPU time this must end, and the folder in which pycxxfilt is.
 """
 
 from __future__ import annotations
@@ -51,4 +52,5 @@ def _answer(max_growth: int) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.append(sys.argv[3])
     main(int(sys.argv[1]), int(sys.argv[2]))
