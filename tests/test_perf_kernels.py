@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from traceferry.importers.perf import _programs
 from traceferry.importers.perf._thread_states import Letter, scheduling_columns, seen_running, states, steps_by_thread
-from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING
+from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, distinct_and_places
 from traceferry.native.distinct import at_places, distinct_with_places, edges_of_places, rows_of_places
 
 IN, OUT = 0, 1
@@ -36,6 +37,15 @@ def test_distinct_values(values: list[int], n_times: int) -> None:
     assert [part.tolist() for part in distinct_with_places(small)] == [
         part.tolist() for part in np.unique(small, return_inverse=True)
     ]
+
+
+@many
+@given(st.sampled_from([np.uint64, np.int64, np.int32]), st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=20))
+def test_distinct_values_of_any_kind(dtype: type[np.number[Any]], values: list[int]) -> None:
+    column = np.array(values * 2, np.int64).astype(dtype)
+    found, places = distinct_and_places(column)
+    wanted, inverse = np.unique(column, return_inverse=True)
+    assert (found.dtype, found.tolist(), places.tolist()) == (column.dtype, wanted.tolist(), inverse.tolist())
 
 
 @many

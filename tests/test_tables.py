@@ -43,3 +43,8 @@ def test_a_column_that_is_replaced() -> None:
     table.seal()
     with pytest.raises(TypeError):
         table.replace("name", table["name"])
+
+
+def test_columns_that_a_table_does_not_have() -> None:
+    with pytest.raises(KeyError, match="nothing"):
+        GrowingTable(TIERS).intern(nothing=1)

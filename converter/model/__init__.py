@@ -65,6 +65,7 @@ from traceferry.model.tables import Strings as Strings
 from traceferry.model.tables import Table as Table
 from traceferry.model.tables import containing_interval as containing_interval
 from traceferry.model.tables import distinct as distinct
+from traceferry.model.tables import distinct_and_places as distinct_and_places
 from traceferry.model.tables import index_of as index_of
 from traceferry.model.tables import rows_by_key as rows_by_key
 from traceferry.model.trace import CodeReader as CodeReader

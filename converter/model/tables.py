@@ -144,6 +144,18 @@ def distinct(values: Array) -> Array:
     return ordered[is_first]
 
 
+def distinct_and_places(values: Array) -> tuple[Array, Array]:
+    """Returns the integers that occur, rising, each once, and of each value its place among them (int32). As np.unique
+    with return_inverse, which takes longer and imports numpy.ma."""
+    if values.dtype != np.uint64:
+        found, places = distinct_with_places(np.ascontiguousarray(values, np.int64))
+        return found.astype(values.dtype, copy=False), places
+    # The order of unsigned numbers is that of signed ones whose highest bit is the other one.
+    highest = np.uint64(1 << 63)
+    found, places = distinct_with_places((values ^ highest).view(np.int64))
+    return found.view(np.uint64) ^ highest, places
+
+
 def index_of(ordered: Array, wanted: Array) -> Array:
     """int64: where the wanted values stand among rising, distinct ones; -1 is nowhere."""
     if len(ordered) == 0:
@@ -189,8 +201,7 @@ class GrowingTable(Table):
         self.spec = spec
         self._base = base
         self._index: dict[tuple[Any, ...], int] = {}
-        self._defaults = [c.default for c in spec.columns]
-        self._places = {c.name: place for place, c in enumerate(spec.columns)}
+        self._defaults = {c.name: c.default for c in spec.columns}
         self._parts: list[dict[str, Array]] = [base.columns] if base is not None else []
         self._pending: list[tuple[Any, ...]] = []
         self._n = len(base) if base is not None else 0
@@ -201,10 +212,9 @@ class GrowingTable(Table):
 
     def intern(self, **values: Any) -> int:
         """Returns the index of the row with these values; columns not named take their default."""
-        cells = self._defaults.copy()
-        for name, value in values.items():
-            cells[self._places[name]] = value
-        row = tuple(cells)
+        row = tuple((self._defaults | values).values())
+        if len(row) != len(self._defaults):
+            raise KeyError(*(values.keys() - self._defaults.keys()))
         if self._base is not None or self._is_sealed:
             index = self._index.get(row)
             return self._added(row) if index is None else index
@@ -218,7 +228,7 @@ class GrowingTable(Table):
     def intern_all(self, n: int, **columns: Any) -> list[int]:
         """Returns the indices of n rows in turn. columns: a list of n values, or one value for all."""
         given = {name: values if isinstance(values, list) else repeat(values, n) for name, values in columns.items()}
-        cells = (given.get(name, repeat(self._defaults[place], n)) for name, place in self._places.items())
+        cells = (given.get(name, repeat(default, n)) for name, default in self._defaults.items())
         rows = zip(*cells, strict=True)
         if self._base is not None or self._is_sealed:
             known = self._index.get
@@ -252,7 +262,7 @@ class GrowingTable(Table):
         self._flush()
         if len(self._parts) != 1:
             parts = [part for part in self._parts if len(next(iter(part.values())))] or [Table(self.spec).columns]
-            self._parts = [{name: np.concatenate([part[name] for part in parts]) for name in self._places}]
+            self._parts = [{name: np.concatenate([part[name] for part in parts]) for name in self._defaults}]
         return self._parts[0]
 
     def seal(self) -> None:
@@ -280,7 +290,7 @@ class GrowingTable(Table):
 
     def _flush(self) -> None:
         if self._pending:
-            columns = dict(zip(self._places, zip(*self._pending, strict=True), strict=True))
+            columns = dict(zip(self._defaults, zip(*self._pending, strict=True), strict=True))
             self._parts.append(Table(self.spec, columns).columns)
             self._pending = []
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import Source
-from traceferry.model import Array
+from traceferry.model import Array, distinct_and_places
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.debug_links import MINI_DEBUG_INFO, NO_FILES, LinkedFiles, mini_debug_info
 from traceferry.symbolication.function_table import FunctionTable, table_of
@@ -173,6 +173,6 @@ def named_functions(symbols: Symbols) -> FunctionTable:
     if not isinstance(symbols, ElfSymbols):
         return table_of(symbols.functions())
     found = symbols.function_table()
-    starts, which = np.unique(found.start, return_inverse=True)
+    starts, which = distinct_and_places(found.start)
     names = np.array([found.texts.number(name) for name in symbols.names_at(starts)], np.int32)[which]
     return replace(found, name=np.where(names >= 0, names, found.name))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from traceferry.common.report import Report
-from traceferry.model import Array
+from traceferry.model import Array, distinct_and_places
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -142,7 +142,7 @@ def look_up_nothing(addresses: Array) -> Frames:
 
 def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
     """Returns the frames at addresses (uint64, in any order)."""
-    distinct, which = np.unique(np.asarray(addresses, np.uint64), return_inverse=True)
+    distinct, which = distinct_and_places(np.asarray(addresses, np.uint64))
     return taken(frames_of([answer_of(address) for address in distinct.tolist()]), which)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction, distinct
+from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction, distinct, distinct_and_places
 from traceferry.symbolication.demangle import Demangler, shown_frames, shown_path
 from traceferry.symbolication.interface import Frames, Lookup, Symbols, look_up_apart, look_up_nothing
 
@@ -150,21 +150,21 @@ def in_own_files(found: Frames, lookup: Lookup) -> Frames:
     """
     outermost = found.first[1:][(np.diff(found.first) > 0) & (found.start > 0)] - 1
     start = found.start[(np.diff(found.first) > 0) & (found.start > 0)]
-    starts, nth = np.unique(start[found.source[outermost] >= 0], return_inverse=True)
+    starts, nth = distinct_and_places(start[found.source[outermost] >= 0])
     outermost = outermost[found.source[outermost] >= 0]
     if not len(starts):
         return found
     own = lookup(starts)
     is_start = (np.diff(own.first) > 0) & (own.start == starts)
     own_source = np.where(is_start, np.append(own.source, np.int32(-1))[own.first[1:] - 1], -1)[nth]
-    pairs, which = np.unique(np.stack((found.source[outermost], own_source)), axis=1, return_inverse=True)
+    pairs, which = distinct_and_places(found.source[outermost].astype(np.int64) << 32 | own_source.astype(np.uint32))
     texts = list(found.texts)
-    moved = np.full(pairs.shape[1], -1, np.int32)
-    for pair, (one, other) in enumerate(pairs.T.tolist()):
+    moved = np.full(len(pairs), -1, np.int32)
+    for pair, (one, other) in enumerate(zip((pairs >> 32).tolist(), pairs.astype(np.int32).tolist(), strict=True)):
         if other >= 0 and shown_path(found.texts[one]) != shown_path(own.texts[other]):
             moved[pair] = len(texts)
             texts.append(own.texts[other])
-    moved = moved[which.reshape(-1)]
+    moved = moved[which]
     source, line = found.source.copy(), found.line.copy()
     source[outermost[moved >= 0]], line[outermost[moved >= 0]] = moved[moved >= 0], 0
     return found._replace(source=source, line=line, texts=texts)

@@ -11,7 +11,7 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.common.patterns import compiled_later
-from traceferry.model import Array, distinct, index_of
+from traceferry.model import Array, distinct, distinct_and_places, index_of
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.plt import stubs_of
@@ -168,8 +168,8 @@ class SymbolTable:
         if not self._has_versions:
             return {}
         found = self._versions_in_texts(np.flatnonzero(self._name_at < n_static))
-        _, same, n_same = np.unique(self._name_at, return_inverse=True, return_counts=True)
-        rows = np.flatnonzero((version[chosen] > 0) & (n_same[same] > 1))
+        _, same = distinct_and_places(self._name_at)
+        rows = np.flatnonzero((version[chosen] > 0) & (np.bincount(same)[same] > 1))
         names = names_of_versions(content_of(self._binary, VERDEF), self._order) if len(rows) else {}
         texts = Texts(self._texts[n_static:])
         for row, number in zip(rows.tolist(), version[chosen[rows]].tolist(), strict=True):
@@ -277,7 +277,10 @@ class SymbolTable:
             mine = np.flatnonzero((stubs.table == nth) & (stubs.symbol < len(table)))
             at = table["st_name"][stubs.symbol[mine]].astype(np.uint64)
             name[mine] = np.where(at < len(own), at + np.uint64(nth * len(texts[0])), name[mine])
-        resolver, first = np.unique(indirect, return_index=True)
+        resolver, nth_resolver = distinct_and_places(indirect)
+        first = np.zeros(len(resolver), np.int64)
+        # Of several the last to be assigned stays.
+        first[nth_resolver[::-1]] = np.arange(len(indirect))[::-1]
         row = index_of(resolver, stubs.resolver)
         is_known = (row >= 0) & (stubs.resolver > 0)
         name[is_known] = np.minimum(indirect_name[first[row[is_known]]], len(self._texts))
@@ -353,7 +356,7 @@ class SymbolTable:
         its name alone."""
         rows = self.rows(addresses)
         known = rows >= 0
-        used, name = np.unique(rows[known], return_inverse=True)
+        used, name = distinct_and_places(rows[known])
         start = np.zeros(len(rows), np.uint64)
         start[known] = self._start[rows[known]]
         size = np.where(known, self.sizes_at(start), np.uint64(0))

@@ -118,6 +118,8 @@ def scan(data: memoryview, extra: Sequence[tuple[str, memoryview]] = (), limit: 
 
 def _unknown_records(stream: Stream) -> list[Problem]:
     known = np.isin(stream.other_type, list(RecordType))
+    if known.all():
+        return []
     types, firsts, counts = np.unique(stream.other_type[~known], return_index=True, return_counts=True)
     at = stream.other_at[~known][firsts]
     return [

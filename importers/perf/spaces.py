@@ -35,7 +35,7 @@ from traceferry.importers.perf.regions import (
     resolved_intervals,
 )
 from traceferry.libraries.recorded_files import DELETED
-from traceferry.model import Array, TraceBuilder, containing_interval, distinct, rows_by_key
+from traceferry.model import Array, TraceBuilder, containing_interval, distinct, index_of, rows_by_key
 from traceferry.symbolication.jit_names import Producer, producer_of
 
 KERNEL_SPACE = 0
@@ -226,7 +226,8 @@ class Memory:
         program = self.programs.all[space - FIRST_PROGRAM]
         inside = addresses[self.is_in_no_file(program, addresses)]
         if not self._lists_of(program) and len(inside):
-            self.nameless[program.pid] = np.union1d(self.nameless.get(program.pid, inside[:0]), inside)
+            known = self.nameless.get(program.pid, inside[:0])
+            self.nameless[program.pid] = distinct(np.concatenate((known, inside)))
 
     def memory_names(self, space: int, addresses: Array) -> Array:
         """Returns for addresses (uint64) of a space for which nothing was found the number in `names` that tells in
@@ -506,7 +507,8 @@ class Memory:
         by_dump = {key: sized[of_dump] for key, of_dump in rows.items()}
         free = np.sort(np.concatenate([NO_ROWS, *(of for key, of in by_dump.items() if key not in mapped)]))
         pid = trace.code["pid"][code[free]]
-        free, pid = free[np.isin(pid, self.programs.pids)], pid[np.isin(pid, self.programs.pids)]
+        is_recorded = index_of(np.array(self.programs.pids, np.int64), pid) >= 0
+        free, pid = free[is_recorded], pid[is_recorded]
         numbers = self.programs.numbers(pid, trace.code_mappings["start_ts"][free] - self.offset_ns)
         return by_dump, {number: free[mine] for number, mine in rows_by_key(numbers).items()}
 

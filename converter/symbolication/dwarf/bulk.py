@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceferry.common.errors import FormatError
-from traceferry.model import Array
+from traceferry.model import Array, distinct, distinct_and_places
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf._line_rows import LineRows
 from traceferry.symbolication.dwarf.debug_info import QUALIFIED_LANGUAGES, DebugInfo
@@ -146,7 +146,7 @@ class BulkLookup:
     def units_at(self, addresses: Array, language: int) -> Array:
         """Returns which unit holds each address (uint64): int64, -1 where none in this language (DW_LANG_*) does."""
         unit = self._spans.at(addresses)
-        roots = {nth: self._entries.root(nth) for nth in np.unique(unit).tolist() if nth >= 0}
+        roots = {nth: self._entries.root(nth) for nth in distinct(unit).tolist() if nth >= 0}
         wanted = [nth for nth, root in roots.items() if root is not None and root[0] == language]
         return np.where(np.isin(unit, wanted), unit, -1)
 
@@ -162,7 +162,7 @@ class BulkLookup:
             return None
         language, lines_at, folder_kind, folder_at, is_of_gcc = root
         is_qualified = language in QUALIFIED_LANGUAGES
-        distinct, which = np.unique(entry, return_inverse=True)
+        distinct, which = distinct_and_places(entry)
         name = self._names(nth, distinct, is_qualified)[which]
         is_rest = self._are_rests(first, entry, line, name, self._entries.instances(nth, distinct)[which])
         n_rests = np.add.reduceat(np.append(is_rest, False), first[:-1], dtype=np.int64) * (np.diff(first) > 0)
@@ -228,6 +228,8 @@ class BulkLookup:
         is_outermost[first[1:][np.diff(first) > 0] - 1] = True
         is_of_one = (name[:-1] == name[1:]) & (name[:-1] >= 0) & (instance[:-1] == instance[1:])
         alike = np.flatnonzero(is_of_one & ~is_outermost[:-1])
+        if not len(alike):
+            return is_rest
         rows = np.stack((entry[alike], entry[alike + 1], line[alike]), axis=1)
         pairs, which = np.unique(rows, axis=0, return_inverse=True)
         is_rest[alike] = np.array([self._is_rest(*pair) for pair in pairs.tolist()], bool)[which.reshape(-1)]
@@ -267,7 +269,7 @@ class BulkLookup:
             row_source[rows], row_line[rows] = part.row_source, part.row_line
         named = self._table.rows(addresses)
         has_symbol = named >= 0
-        used, which = np.unique(named[has_symbol], return_inverse=True)
+        used, which = distinct_and_places(named[has_symbol])
         symbol = np.full(n, -1, np.int64)
         symbol[has_symbol] = np.array([self._texts.number(name) for name in self._table.names(used)], np.int64)[which]
         symbol_start = np.zeros(n, np.uint64)
@@ -306,6 +308,7 @@ class _Lines:
 
     def __init__(self, sections: Sections, at: int | None, folder: str, texts: Texts, paths: Paths) -> None:
         self._paths = paths
+        self._sources: dict[int, int] = {}
         self._folder = folder
         self._texts = texts
         self._rows = LineRows(sections.line.bytes, at, sections.order == "big") if at is not None else None
@@ -321,9 +324,12 @@ class _Lines:
 
     def sources(self, files: Array) -> Array:
         """Returns the paths (int64, of Texts) of files by their numbers."""
-        distinct, which = np.unique(files, return_inverse=True)
-        paths = [self._texts.number(self._path(number)) for number in distinct.tolist()]
-        return np.array(paths, np.int64)[which.reshape(-1)] if len(paths) else np.zeros(0, np.int64)
+        known = self._sources
+        numbers = files.tolist()
+        for number in numbers:
+            if number not in known:
+                known[number] = self._texts.number(self._path(number))
+        return np.array([known[number] for number in numbers], np.int64)
 
     def _path(self, number: int) -> str:
         return shown_path(self._paths.of(self._rows, number, self._folder)) if self._rows is not None else ""

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from traceferry.common.errors import FormatError
-from traceferry.model import Array
+from traceferry.model import Array, distinct_and_places
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles
 from traceferry.symbolication.demangle import shown_path
@@ -84,7 +84,7 @@ class DwarfLookup:
     def _in_functions(self, addresses: Array) -> Frames:
         if self._bulk is None:
             return look_up(addresses, self.answer)
-        distinct, which = np.unique(addresses, return_inverse=True)
+        distinct, which = distinct_and_places(addresses)
         found, is_left = self._bulk.lookup(distinct)
         if is_left.any():
             others = taken(found, np.flatnonzero(~is_left))
