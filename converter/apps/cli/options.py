@@ -334,8 +334,8 @@ def _with_unit(text: str, units: dict[str, int], what: str) -> int:
 def add_jobs(parser: CommandParser) -> None:
     parser.output.add_argument(
         "--jobs", type=number(int, "whole number", lambda n: n >= 1, "be at least 1"), metavar="N",
-        help="threads that prepare and compress the output (default: the processors of this process, at most 8); its bytes are the "
-        "same for any number",
+        help="threads that prepare and compress the output (default: the processors of this process, at most 8); its "
+        "bytes are the same for any number",
     )  # fmt: skip
 
 
