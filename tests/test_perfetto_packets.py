@@ -23,6 +23,7 @@ from traceferry.exporters.perfetto._packets import (
     ABSENT,
     Message,
     OutputBuffer,
+    executions_of,
     mark,
     varint,
     write_samples,
@@ -483,3 +484,22 @@ def test_slices_that_are_refused() -> None:
             writer.set_events(events)
     with pytest.raises(ValueError, match="flags"):
         SliceWriter(OutputBuffer(lambda piece: None), b"", [b""], MAX_DEPTH, START)
+
+
+@given(st.lists(st.tuples(st.integers(-2, 5), st.integers(-1, 3)), max_size=20))
+def test_executions_are_processors_and_modes(samples: list[tuple[int, int]]) -> None:
+    cpu, stack = np.array(samples, np.int32).reshape(-1, 2).T
+    frame, category, modes = (np.array(one, np.int32) for one in ([2, 0, 1, 0], [0, 1, -1], [1, 2, 0]))
+    expected = [
+        (processor + 1 if 0 <= processor < 4 else 0) * 3 + (int(modes[category[frame[of]]]) if of >= 0 else 0)
+        for processor, of in samples
+    ]
+    assert executions_of(cpu, stack, frame, category, modes, 4, 3).tolist() == expected
+
+
+def test_executions_of_stacks_that_are_not_there_are_refused() -> None:
+    one, two = np.zeros(1, np.int32), np.zeros(2, np.int32)
+    with pytest.raises(IndexError, match="stack 7 of 1"):
+        executions_of(one, one + 7, one, one, two, 4, 3)
+    with pytest.raises(ValueError, match="different lengths"):
+        executions_of(two, one, one, one, two, 4, 3)

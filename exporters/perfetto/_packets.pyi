@@ -24,6 +24,15 @@ class OutputBuffer:
     def __init__(self, write: Callable[[memoryview], object], size: int = ...) -> None: ...
     def flush(self) -> None: ...
 
+def executions_of(
+    cpu: NDArray[np.int32],
+    stack: NDArray[np.int32],
+    frame: NDArray[np.int32],
+    category: NDArray[np.int32],
+    modes: NDArray[np.int32],
+    n_cpus: int,
+    n_modes: int,
+) -> NDArray[np.int32]: ...
 def mark(indices: NDArray[np.int32], marked: NDArray[np.uint8]) -> None: ...
 def write_samples(
     out: OutputBuffer,

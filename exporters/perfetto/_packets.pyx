@@ -192,6 +192,36 @@ def mark(const int32_t[::1] indices, uint8_t[::1] marked):
             marked[indices[i]] = 1
 
 
+def executions_of(
+    const int32_t[:] cpu not None, const int32_t[:] stack not None, const int32_t[:] frame not None,
+    const int32_t[:] category not None, const int32_t[::1] modes not None, int32_t n_cpus, int32_t n_modes,
+):
+    """Returns (processor + 1) * n_modes + mode of each sample, int32, where a processor that is not one of n_cpus is -1,
+    and the mode of what has no stack is 0. frame: of each stack; category: of each frame; modes: of each category, and
+    behind them that of none. Raises IndexError."""
+    cdef Py_ssize_t n = stack.shape[0]
+    cdef Py_ssize_t n_found = 0
+    cdef Py_ssize_t i
+    cdef int32_t of, mode
+    found = np.empty(n, np.int32)
+    cdef int32_t[::1] out = found
+    if cpu.shape[0] != n:
+        raise ValueError("executions_of: processors and stacks of different lengths")
+    with nogil:
+        for i in range(n):
+            mode = 0
+            if stack[i] >= 0:
+                of = frame[stack[i]] if stack[i] < frame.shape[0] else -1
+                if not 0 <= of < category.shape[0] or not -1 <= category[of] < modes.shape[0] - 1:
+                    break
+                mode = modes[category[of] if category[of] >= 0 else modes.shape[0] - 1]
+            out[i] = (cpu[i] + 1 if 0 <= cpu[i] < n_cpus else 0) * n_modes + mode
+            n_found += 1
+    if n_found < n:
+        raise IndexError(f"stack {stack[n_found]} of {frame.shape[0]}")
+    return found
+
+
 cdef Py_ssize_t put_followers(uint8_t* o, Py_ssize_t p, const int64_t[::1] amounts) noexcept nogil:
     """Writes which counters have counted, and how much: both packed, with lengths of one byte. Returns the end."""
     cdef Py_ssize_t k, q

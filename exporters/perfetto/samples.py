@@ -13,12 +13,12 @@ import numpy as np
 
 from traceferry.exporters.depths import OUTERMOST
 from traceferry.exporters.perfetto import fields as pb
-from traceferry.exporters.perfetto._packets import write_samples
+from traceferry.exporters.perfetto._packets import executions_of, write_samples
 from traceferry.exporters.perfetto.packets import MAX_CPUS, RELATIVE, Packets
 from traceferry.exporters.perfetto.physical_frames import CATEGORY_KINDS, PhysicalFrames
 from traceferry.exporters.perfetto.stacks import Callstacks, write_symbols
 from traceferry.exporters.tracepoints import TRACEPOINTS, joined_tracepoints
-from traceferry.model import ENDINGS, Array, Event, Process, Table, Thread, ThreadData, Trace
+from traceferry.model import ENDINGS, Array, Event, Process, Table, Thread, ThreadData, Trace, distinct
 
 UNITS = {
     "ns": pb.StackSampleUnit.UNIT_NANOSECONDS,
@@ -192,35 +192,32 @@ class Stream:
         """Returns the interned id of each sample's processor and mode, 0 where neither is known."""
         if not self._has_processors:
             return np.zeros(len(samples), np.int32)
-        cpu = samples["cpu"]
-        cpu = np.where((cpu >= 0) & (cpu < MAX_CPUS), cpu, -1)
-        which = (cpu + 1) * N_MODES + self._modes(samples["stack"])
-        new = np.flatnonzero(np.bincount(which, minlength=len(self._execution_iids)) * (self._execution_iids == 0))
-        for number in new.tolist():
+        trace = self._trace
+        which = executions_of(
+            samples["cpu"], samples["stack"], trace.stacks["frame"], trace.frames["category"], self._modes(), MAX_CPUS,
+            N_MODES,
+        )  # fmt: skip
+        executions: Array = self._execution_iids[which]
+        new = which[(executions == 0) & (which > 0)]
+        if not len(new):
+            return executions
+        for number in distinct(new).tolist():
             processor, mode = divmod(number, N_MODES)
-            if number == 0:
-                continue
             self._n_executions += 1
             self._execution_iids[number] = self._n_executions
             context = pb.StackSampleExecutionContext(
                 iid=self._n_executions, cpu=processor - 1 if processor else None, mode=mode or None
             )
             entries.append(pb.InternedData(stack_sample_execution_contexts=context))
-        executions: Array = self._execution_iids[which]
-        return executions
+        return np.asarray(self._execution_iids[which])
 
-    def _modes(self, stacks: Array) -> Array:
-        """Returns the mode of each stack: the kernel's, where its leaf is in it."""
-        trace = self._trace
-        names = [trace.strings[name] for name in trace.categories["name"].tolist()]
+    def _modes(self) -> Array:
+        """Returns the mode of each category, of which the leaf of a stack has one: the kernel's, where that is in it;
+        behind them that of none, int32."""
+        names = [self._trace.strings[name] for name in self._trace.categories["name"].tolist()]
         kinds = map(CATEGORY_KINDS.get, names)
         of_category = [KERNEL if kind == pb.FrameKind.KIND_KERNEL else USER for kind in kinds]
-        is_known = stacks >= 0
-        # Of the thread's stacks alone: the trace has those of all threads.
-        category = trace.frames["category"][trace.stacks["frame"][stacks[is_known]]]
-        modes = np.full(len(stacks), UNKNOWN, np.int32)
-        modes[is_known] = np.array([*of_category, UNKNOWN], np.int32)[category]
-        return modes
+        return np.array([*of_category, UNKNOWN], np.int32)
 
 
 def _shown_name(event: Event) -> str:

@@ -15,7 +15,7 @@ from traceferry.importers.firefox.known_rows import UNKNOWN, FuncNames, RowMemo
 from traceferry.importers.firefox.layout import FrameFlag, FuncFlag
 from traceferry.importers.firefox.names import Names
 from traceferry.model import Array, TraceBuilder
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.distinct import distinct_with_places, edges_of_places
 from traceferry.native.values import are_of
 from traceferry.timeline.stacks import StackTable
 
@@ -31,7 +31,7 @@ FRAME_COLUMNS = (
 )  # fmt: skip
 FUNC_COLUMNS = ("name", "source", "line", "column", "is_js", "kind")
 
-NO_STACKS = with_none(np.zeros(0, np.int32))
+NO_ROWS = with_none(np.zeros(0, np.int32))
 
 Members = dict[str, Any]
 
@@ -141,7 +141,7 @@ class _Tables:
     def stacks(self) -> Stacks:
         table, frames = self._columns("stackTable"), self._frames
         if not table.n and not frames.n:
-            return Stacks(NO_STACKS, NO_STACKS, self._libs)
+            return Stacks(NO_ROWS, NO_ROWS, self._libs)
         own, prefix = table.index("frame", frames.n), self._prefix(table)
         self._needs_unknown = bool((own < 0).any() or (frames.index("func", self._funcs.n) < 0).any())
         category, subcategory = self._categories(table, own)
@@ -316,6 +316,8 @@ class _Tables:
         if "source" in funcs:
             return self._source_rows[funcs.index("source", len(self._source_rows) - 1, funcs.flagged(FuncFlag.SOURCE))]
         files = funcs.index("fileName", len(self._texts))
+        if files.max(initial=-1) < 0:
+            return np.full(funcs.n, -1, np.int32)
         first, group = _groups(files)
         rows = np.empty(len(first), np.int32)
         for nth in np.argsort(first).tolist():
@@ -396,6 +398,8 @@ class _Tables:
 
     def _symbol_rows(self) -> Array:
         table, intern = self._symbols, self._trace.strings.intern
+        if not table.n:
+            return NO_ROWS
         lib, address = table.index("libIndex", len(self._libs)), table.ints("address")
         names = [intern(self._string(i)) for i in table.index("name", len(self._texts)).tolist()]
         rows = self._trace.symbols.intern_all(
@@ -408,8 +412,7 @@ class _Tables:
 def _groups(keys: Array) -> tuple[Array, Array]:
     """Returns (int64: the first row of each key, in their order; int32: the number of each row's key)."""
     values, group = distinct_with_places(keys)
-    first = np.empty(len(values), np.int64)
-    first[group[::-1]] = np.arange(len(keys))[::-1]  # of several, the last that is written stays
+    first, _ = edges_of_places(group, len(values))
     return first, group
 
 
