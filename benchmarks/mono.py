@@ -34,8 +34,8 @@ from common import (
 # The project's targets: CPU time as a multiple of mprof-report's, and peak memory.
 INFO = "info"
 CPU = {
-    "calls": {INFO: 1, "Perfetto": 3, "Firefox .json": 5},
-    "allocations": {INFO: 3, "Perfetto": 5, "Firefox .json": 15},
+    "calls": {INFO: 1, "Perfetto": 3, "Firefox .json": 5, "Firefox .json.gz": 4},
+    "allocations": {INFO: 3, "Perfetto": 5, "Firefox .json": 15, "Firefox .json.gz": 5},
 }
 MEMORY = 400 * MB
 

@@ -18,7 +18,7 @@ from common import CAPTURES, MB, WORK, Command, Targets, convert, in_turn, print
 PROGRAMS = CAPTURES / "unwind" / "programs"
 FOLDER = WORK / "unwind"
 SECONDS = 40
-ADDED, WHOLE = 1 / 8, 1 / 2  # of perf script's CPU time
+ADDED, WHOLE = 1 / 8, 1 / 4  # of perf script's CPU time
 MEMORY_MORE = 100 * MB
 # The conversion as it was before stacks were unwound.
 WITHOUT = """

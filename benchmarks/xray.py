@@ -37,8 +37,8 @@ SYMBOLS = ("--symbols", str(BINARY))
 PEER = "llvm-xray"
 
 # What the project promises for the large recording, and for a small one against starting Python with NumPy.
-PERFETTO_CPU = 1 / 40
-FIREFOX_CPU = 1 / 12
+PERFETTO_CPU = 1 / 60
+FIREFOX_CPU = 1 / 50
 PEAK_MB = 700
 START_UP = 2.0
 
