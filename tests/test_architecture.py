@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -103,12 +104,16 @@ def test_compiled_modules_keep_the_layers(path: Path) -> None:
     assert others + formats == []
 
 
+@cache
+def known_modules() -> frozenset[str]:
+    return frozenset(module_of(module) for module in (*MODULES, *COMPILED))
+
+
 def modules_imported_by(path: Path) -> set[str]:
     """Also inside functions and for types only; a package's own text is a module, too."""
-    known = {module_of(module) for module in (*MODULES, *COMPILED)}
     found: set[str] = set()
     for name in own_imports(path):
-        while name and name not in known:
+        while name and name not in known_modules():
             name = name.rpartition(".")[0]
         found.add(name)
     return found - {module_of(path), "traceferry", "traceferry.importers", "traceferry.exporters"}

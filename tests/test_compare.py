@@ -18,7 +18,6 @@ from builders.mono import Log
 from conftest import REPO, examples
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 from streams import fdr
 
 import traceferry
@@ -483,6 +482,8 @@ def test_as_many_runs_as_are_asked_for_find_the_change() -> None:
 
 def test_one_run_each_is_judged_by_the_poisson_model() -> None:
     """A function of 400 samples, and of 500: 100 are 3.3 times the square root of 900."""
+    from scipy.stats import binomtest  # takes longer than most tests: not with each run of any test
+
     amounts = np.array([[400, 500], [100, 103], [0, 30]], np.float64)
     found = statistics.of_counts(amounts, 1, Factors(np.ones(2), "none"))
     exact = [binomtest(base, base + new).pvalue for base, new in ((400, 500), (100, 103), (0, 30))]
