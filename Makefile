@@ -181,8 +181,14 @@ docs: $(VENV)/.docs $(TYPING)
 
 # One more than there are processors: tests wait for browsers, servers and other processes.
 WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
-test: lint $(CLIENTS)/node_modules/.package-lock.json
+test: lint build/.collected $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# What the tests and all that they import is compiled to, which Python keeps. Workers begin at once: each would compile
+# all of it, which takes three times as long as to read it.
+build/.collected: $(VENV)/.dev $(wildcard tests/*.py tests/*/*.py)
+	@mkdir -p build; $(BIN)/python -m pytest -qq --collect-only -p no:cacheprovider >build/collected.log || { cat build/collected.log; exit 1; }
+	@touch $@
 
 # What mypy and editors read: the folders under the name by which they are installed.
 $(TYPING): $(wildcard converter/*)

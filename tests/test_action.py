@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -142,10 +143,13 @@ class Runner:
         return path.read_text() if path.exists() else ""
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> object:
-    (tmp_path / "bin").mkdir()
-    gh = tmp_path / "bin" / "gh"
+Start = Callable[..., Runner]
+
+
+def jobs_in(here: Path) -> Start:
+    """What runs a job with these recordings, in a folder of its own; what jobs store is in the folder beside."""
+    (here / "bin").mkdir()
+    gh = here / "bin" / "gh"
     gh.write_text(GH)
     gh.chmod(0o755)
     made = iter(range(100))
@@ -153,7 +157,7 @@ def job(tmp_path: Path) -> object:
     def start(
         runs: dict[str, bytes], branch: str = "main", head: str = "", forbidden: str = "", **inputs: str
     ) -> Runner:
-        folder = tmp_path / f"job{next(made)}"
+        folder = here / f"job{next(made)}"
         folder.mkdir()
         for name, data in runs.items():
             (folder / name).write_bytes(data)
@@ -163,13 +167,33 @@ def job(tmp_path: Path) -> object:
     return start
 
 
+@pytest.fixture
+def job(tmp_path: Path) -> Start:
+    """On a branch of which no job ran before."""
+    return jobs_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def stored_by_first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The artifact of a first job, of runs(1)."""
+    here = tmp_path_factory.mktemp("first")
+    jobs_in(here)(runs(1))
+    return here / "stored"
+
+
+@pytest.fixture
+def next_job(job: Start, stored_by_first: Path, tmp_path: Path) -> Start:
+    """After a first job, of runs(1)."""
+    shutil.copytree(stored_by_first, tmp_path / "stored")
+    return job
+
+
 def runs(seed: int, factor: float = 1.0) -> dict[str, bytes]:
     rng = np.random.default_rng(seed)
     return {f"{nth}.xray": calls(rng, factor).bytes() for nth in range(4)}
 
 
-def test_a_first_run_then_a_second_then_a_regression(job: object) -> None:
-    assert callable(job)
+def test_a_first_run_then_a_second_then_a_regression(job: Start) -> None:
     gate = {"fail-on": "self > 5%\n\ncalls > 0\n"}
     first = job(runs(1), **gate)
     assert (first.status, first.verdict) == (0, "none")
@@ -196,29 +220,25 @@ def test_a_first_run_then_a_second_then_a_regression(job: object) -> None:
     ("gate", "why"), [("selff > 5%", "unknown metric 'selff'"), ("'gc'('f') > 1", "neither side has gc")]
 )
 def test_a_gate_that_can_never_fail_is_an_error_without_a_baseline(
-    job: object, baseline: str, gate: str, why: str
+    job: Start, baseline: str, gate: str, why: str
 ) -> None:
-    assert callable(job)
     found = job(runs(1), baseline=baseline, **{"fail-on": gate})
     assert (found.status, found.verdict) == (2, "error")
     assert why in found.summary
 
 
-def test_a_damaged_recording_is_an_error_with_its_reason(job: object) -> None:
-    assert callable(job)
-    job(runs(1))
-    found = job({"0.xray": b"\x03\x00\x01\x00damaged"})
+def test_a_damaged_recording_is_an_error_with_its_reason(next_job: Start) -> None:
+    found = next_job({"0.xray": b"\x03\x00\x01\x00damaged"})
     assert (found.status, found.verdict) == (2, "error")
     assert "::error title=traceferry::traceferry: " in found.log
     assert "## The recordings could not be compared" in found.summary
-    assert job({}).verdict == "error"
+    assert next_job({}).verdict == "error"
 
 
 HOSTILE = ["$(touch pwned).xray", "-o pwned.xray", "a b;touch pwned.xray", "`touch pwned`.xray", "%25\r::error::x.xray"]
 
 
-def test_hostile_file_names_and_inputs_are_only_names(job: object) -> None:
-    assert callable(job)
+def test_hostile_file_names_and_inputs_are_only_names(job: Start) -> None:
     files = dict(zip(HOSTILE, runs(1).values(), strict=False))
     gate = {"fail-on": "calls('$(touch pwned)') > 0"}
     for given, status in (({}, 0), (gate, 2), ({}, 0)):
@@ -229,11 +249,9 @@ def test_hostile_file_names_and_inputs_are_only_names(job: object) -> None:
     assert found.outputs["compare"]["html"] == "out $(touch pwned)/comparison.html"
 
 
-def test_the_projects_own_pull_request_has_one_comment_which_is_renewed(job: object, tmp_path: Path) -> None:
-    assert callable(job)
-    job(runs(1))
+def test_the_projects_own_pull_request_has_one_comment_which_is_renewed(next_job: Start, tmp_path: Path) -> None:
     for nth, factor in ((2, 1.0), (3, 1.1)):
-        found = job(runs(nth, factor), branch="change", head="owner/app")
+        found = next_job(runs(nth, factor), branch="change", head="owner/app")
         body = (tmp_path / "body").read_text()
         assert body.startswith("<!-- traceferry: traceferry_baseline -->\n## ")
         assert body.split("\n", 1)[1].strip() == found.summary.strip()
@@ -253,11 +271,9 @@ def test_the_projects_own_pull_request_has_one_comment_which_is_renewed(job: obj
     ],
 )
 def test_without_a_token_that_may_write_there_is_a_summary_alone(
-    job: object, tmp_path: Path, given: dict[str, str], said: str
+    next_job: Start, tmp_path: Path, given: dict[str, str], said: str
 ) -> None:
-    assert callable(job)
-    job(runs(1))
-    found = job(runs(2), branch="change", **given)
+    found = next_job(runs(2), branch="change", **given)
     assert (found.status, found.verdict) == (0, "same")
     assert "## No significant change" in found.summary
     assert not (tmp_path / "body").exists()
