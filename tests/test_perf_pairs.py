@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -244,14 +245,19 @@ with tempfile.TemporaryFile() as file:
 """
 
 
-def durations_of_perf(data: Path, begin: str, end: str, key: str) -> Counter[int]:
-    """Matched with a dictionary. key: a group of LINE, and what is in the text after it"""
+def printed_by_perf(data: Path) -> list[re.Match[str]]:
+    """LINE of each event."""
     command = ["perf", "script", "-i", str(data), "--ns", "-F", "tid,cpu,time,event,trace"]
     printed = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    return list(filter(None, map(LINE.match, printed.splitlines())))
+
+
+def durations_of_perf(lines: Sequence[re.Match[str]], begin: str, end: str, key: str) -> Counter[int]:
+    """Matched with a dictionary. key: a group of LINE, and what is in the text after it"""
     group, _, pattern = key.partition(" ")
     begun: dict[Any, tuple[int, str]] = {}
     found: Counter[int] = Counter()
-    for m in filter(None, map(LINE.match, printed.splitlines())):
+    for m in lines:
         named = re.search(pattern, m["text"]) if pattern else None
         of = m[group] if group != "any" else "", named[1] if named else ""
         ts = int(m["ts"].replace(".", ""))
@@ -271,8 +277,7 @@ def _number(line: re.Match[str]) -> str:
     return found[1] if found is not None else ""
 
 
-def durations_of_ours(data: Path, name: str, least_tid: int = -1) -> Counter[int]:
-    trace = load_checked(data)
+def durations_of_ours(trace: Trace, name: str, least_tid: int = -1) -> Counter[int]:
     tables = [table for _, thread in trace.threads for kind, table in thread.load(trace).markers.items()
               if kind.name == name and thread.tid >= least_tid]  # fmt: skip
     return Counter(dur for table in tables for dur in table["dur"].tolist())
@@ -286,13 +291,14 @@ def test_durations_are_those_of_perf_script(tmp_path: Path) -> None:
     done = subprocess.run([*command, "python3", "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode or not data.exists():
         pytest.skip(f"perf records no tracepoints here: {done.stderr[:100]}")
+    trace, lines = load_checked(data), printed_by_perf(data)
     for name, begin, end, key in (
         ("syscalls:futex", "syscalls:sys_enter_futex", "syscalls:sys_exit_futex", "tid"),
         ("raw_syscalls", "raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "tid"),
         ("irq:softirq", "irq:softirq_entry", "irq:softirq_exit", r"cpu vec=(\d+)"),
     ):
-        ours = durations_of_ours(data, name, least_tid=1 if key == "tid" else -1)
-        assert ours == durations_of_perf(data, begin, end, key)
+        ours = durations_of_ours(trace, name, least_tid=1 if key == "tid" else -1)
+        assert ours == durations_of_perf(lines, begin, end, key)
         assert ours.total() > 10
 
 
@@ -300,5 +306,6 @@ def test_requests_of_the_capture_are_those_of_perf_script() -> None:
     folder = SHARED / "captures" / "perf-events"
     if not folder.exists():
         pytest.skip("the captures are not here")
-    assert durations_of_ours(folder / "io.data.zst", "irq:softirq").total() > 0
-    assert durations_of_ours(folder / "io.data.zst", "block:block_rq").total() > 0
+    trace = load_checked(folder / "io.data.zst")
+    assert durations_of_ours(trace, "irq:softirq").total() > 0
+    assert durations_of_ours(trace, "block:block_rq").total() > 0
