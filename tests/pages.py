@@ -47,10 +47,12 @@ ALPHABET = "".join(c for c in map(chr, range(33, 127)) if c not in "<>&")
 
 def bytes_of(text: str, n_bytes: int) -> bytes:
     """Two characters are 13 bits."""
-    digit = {c: i for i, c in enumerate(ALPHABET)}
-    pairs = (91 * digit[high] + digit[low] for high, low in zip(text[::2], text[1::2], strict=True))
-    bits = "".join(f"{pair:013b}" for pair in pairs)
-    return bytes(int(bits[at : at + 8], 2) for at in range(0, 8 * n_bytes, 8))
+    digit = np.full(128, 255, np.uint8)
+    digit[list(ALPHABET.encode())] = range(len(ALPHABET))
+    digits = digit[np.frombuffer(text.encode("ascii"), np.uint8)].reshape(-1, 2)
+    assert np.all(digits < len(ALPHABET))
+    bits = np.unpackbits((digits @ np.array([91, 1], ">u2")).astype(">u2").view(np.uint8)).reshape(-1, 16)[:, 3:]
+    return np.packbits(bits.ravel()[: 8 * n_bytes]).tobytes()
 
 
 def packed_in(page: str, name: str) -> bytes | None:

@@ -81,10 +81,11 @@ def own_imports(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] in ("traceferry", *PACKAGES.values())}
 
 
-def layers() -> list[list[str]]:
+@cache
+def layers() -> tuple[frozenset[str], ...]:
     """The layers of the contract in pyproject.toml, from the top: which modules of traceferry stand in each."""
     contracts = tomllib.loads((REPO / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    return [layer.split(" | ") for layer in contracts[0]["layers"]]
+    return tuple(frozenset(layer.split(" | ")) for layer in contracts[0]["layers"])
 
 
 def height_of(module: str) -> int:

@@ -499,10 +499,10 @@ def test_exhaustion_is_a_sentence(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
 def test_what_decompresses_to_more_than_the_memory_is_a_sentence(folder: Path) -> None:
-    """3 MB of gzip that hold 3 GB, in a process of 1.5 GB."""
+    """2 MB of gzip that hold 1.5 GB, in a process of 700 MB."""
     member = gzip.compress(bytes(1 << 26))
-    (folder / "bomb.gz").write_bytes(member * 48)
-    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1500 << 20,) * 2); "
+    (folder / "bomb.gz").write_bytes(member * 24)
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (700 << 20,) * 2); "
     limited += "from traceferry.apps import cli; sys.exit(cli.main(['info', 'bomb.gz']))"
     done = subprocess.run([sys.executable, "-c", limited], capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

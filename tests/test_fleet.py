@@ -76,6 +76,54 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+class WorkerEnded(BaseException):
+    """A worker process is gone."""
+
+
+class OneWorker:
+    """A client with one worker that does one task after the other. As Dask's scheduler does, it blames all that the
+    worker has been given for its end."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Any, Callable[[], Any]]] = []
+
+    def sync(self, run: Callable[..., Any], *arguments: Any) -> None:
+        asyncio.run(run(*arguments))
+
+    def submit(self, *task: Any, pure: bool, priority: int) -> Any:
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self.given.append((future, partial(*task)))
+        if len(self.given) == 1:
+            loop.call_later(0.01, self.work)
+        return future
+
+    def work(self) -> None:
+        while self.given:
+            future, task = self.given[0]
+            try:
+                done = task()
+            except WorkerEnded:
+                blamed, self.given = self.given, []
+                for each, _ in blamed:
+                    each.set_exception(KilledWorker("leaf", None, 3))
+            else:
+                self.given.pop(0)
+                future.set_result(done)
+
+
+@pytest.fixture
+def aggregate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """The command in this process, without workers of its own: for what it writes, whoever works."""
+    monkeypatch.setattr("traceferry.apps.fleet.run.cluster", lambda *_: nullcontext(OneWorker()))
+    monkeypatch.setattr("traceferry.apps.fleet.tasks._settle", lambda: None)  # which is for worker processes
+
+    def aggregated(*words: object) -> None:
+        assert cli.main(["aggregate", *map(str, words), "--quiet"]) == 0
+
+    return aggregated
+
+
 # ---------------------------------------------------------------- what is found
 
 
@@ -634,10 +682,9 @@ def test_the_profile_has_the_amounts_of_the_tables(data_set: Path) -> None:
     assert {k: v for k, v in got.items() if k[1]} == +expected
 
 
-def test_the_profile_has_heaps_in_bytes(tmp_path: Path) -> None:
+def test_the_profile_has_heaps_in_bytes(tmp_path: Path, aggregate: Callable[..., None]) -> None:
     """What is counted in bytes is a view of sizes, called after what was counted."""
-    done = run("aggregate", REPO / "fixtures/stacks/go-heap.pb.gz", "-o", tmp_path / "heaps", "--quiet")
-    assert done.returncode == 0, done.stderr
+    aggregate(REPO / "fixtures/stacks/go-heap.pb.gz", "-o", tmp_path / "heaps")
     threads = [thread for _, thread in merged_trace(str(tmp_path / "heaps"), "heaps").threads]
     units = {thread.name.rpartition(": ")[2]: thread.sample_unit for thread in threads}
     assert units == {"inuse_space": "bytes", "inuse_objects": "count", "alloc_space": "bytes", "alloc_objects": "count"}
@@ -674,25 +721,29 @@ def test_two_data_sets_are_compared(data_set: Path, tmp_path: Path) -> None:
     assert len(found["base"]) == len(programs)
 
 
-def test_samples_in_which_nothing_was_done_are_counted_apart(tmp_path: Path) -> None:
+def test_samples_in_which_nothing_was_done_are_counted_apart(
+    tmp_path: Path, aggregate: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
     sides = []
     for side, n_idle in (("base", 900), ("new", 300)):
         (tmp_path / side).mkdir()
         for nth in range(2):
             text = f"main;(idle) {n_idle}\nmain;parse {100 + nth}\n"
             (tmp_path / side / f"{nth}.folded").write_text(text)
-        done = run("aggregate", tmp_path / side / "*.folded", "-o", tmp_path / f"{side}.data", "--quiet")
-        assert done.returncode == 0, done.stderr
+        aggregate(tmp_path / side / "*.folded", "-o", tmp_path / f"{side}.data")
         rows = parquet.read_table(tmp_path / f"{side}.data" / "recordings").to_pylist()
         assert sorted((row["samples"], row["idle_samples"]) for row in rows) == [(100, n_idle), (101, n_idle)]
         names = {row["function"] for row in parquet.read_table(tmp_path / f"{side}.data" / "functions").to_pylist()}
         assert names == {"main", "parse"}
         sides.append(tmp_path / f"{side}.data")
-    found = json.loads(run("compare", *sides, "--json", "--quiet").stdout)
+    assert cli.main(["compare", *map(str, sides), "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
     assert [note.partition(": ")[0] for note in found["notes"]] == ["samples in which nothing was done are left out"]
 
 
-def test_samples_of_unlike_frequencies_are_compared_by_their_time(tmp_path: Path) -> None:
+def test_samples_of_unlike_frequencies_are_compared_by_their_time(
+    tmp_path: Path, aggregate: Callable[..., None]
+) -> None:
     """`hot` and `cold` have as much on both sides, in recordings at 1000 and at 1000 or 50 Hz. By the number of samples
     it was twenty times less, and significant."""
     sides = []
@@ -707,8 +758,7 @@ def test_samples_of_unlike_frequencies_are_compared_by_their_time(tmp_path: Path
                     for k in range(n)
                 )
                 (tmp_path / side / f"{name}-{nth}.txt").write_text("\n".join(samples))
-            done = run("aggregate", tmp_path / side / f"*-{nth}.txt", "-o", tmp_path / f"{side}-{nth}", "--quiet")
-            assert done.returncode == 0, done.stderr
+            aggregate(tmp_path / side / f"*-{nth}.txt", "-o", tmp_path / f"{side}-{nth}")
         sides.append([str(tmp_path / f"{side}-{nth}") for nth in range(3)])
     runs = [[run for url in of for run in runs_of(url, True)] for of in sides]
     found = compare(*runs)
@@ -829,10 +879,6 @@ def test_what_could_not_be_reached_is_tried_again_by_the_next_run(
     assert read == []
 
 
-class WorkerEnded(BaseException):
-    """A worker process is gone."""
-
-
 class Fatal(Unsteady):
     """Those in `failing` end the worker that reads them."""
 
@@ -840,38 +886,6 @@ class Fatal(Unsteady):
         if recording.urls[0] in self.failing:
             raise WorkerEnded
         return Result(row_of(recording))
-
-
-class OneWorker:
-    """A client with one worker that does one task after the other. As Dask's scheduler does, it blames all that the
-    worker has been given for its end."""
-
-    def __init__(self) -> None:
-        self.given: list[tuple[Any, Callable[[], Any]]] = []
-
-    def sync(self, run: Callable[..., Any], *arguments: Any) -> None:
-        asyncio.run(run(*arguments))
-
-    def submit(self, *task: Any, pure: bool, priority: int) -> Any:
-        loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        self.given.append((future, partial(*task)))
-        if len(self.given) == 1:
-            loop.call_later(0.01, self.work)
-        return future
-
-    def work(self) -> None:
-        while self.given:
-            future, task = self.given[0]
-            try:
-                done = task()
-            except WorkerEnded:
-                blamed, self.given = self.given, []
-                for each, _ in blamed:
-                    each.set_exception(KilledWorker("leaf", None, 3))
-            else:
-                self.given.pop(0)
-                future.set_result(done)
 
 
 def test_what_waited_at_a_worker_that_ended_is_not_to_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

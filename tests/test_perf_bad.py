@@ -100,12 +100,15 @@ DUMPS = [dump(), dump(">")]
 
 def checked(data: bytes, code: bytes = DUMPS[0]) -> Trace | None:
     """The trace, or None for a FormatError."""
+    try:
+        reading = perf.read([Source("/nowhere/perf.data", memoryview(data))])
+    except FormatError:
+        return None
+    assert all(isinstance(one.path, str) for one in reading.companions)
     trace = TraceBuilder()
     with suppress(FormatError):
         importer_named("jitdump").module.read([Source(DUMP, memoryview(code))]).add_to(trace, ImportContext())
     try:
-        reading = perf.read([Source("/nowhere/perf.data", memoryview(data))])
-        assert all(isinstance(one.path, str) for one in reading.companions)
         reading.add_to(trace, ImportContext())
     except FormatError:
         return None
