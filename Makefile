@@ -185,9 +185,10 @@ test: lint build/.collected $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # What the tests and all that they import is compiled to, which Python keeps. Workers begin at once: each would compile
-# all of it, which takes three times as long as to read it.
+# all of it, which takes three times as long as to read it. Nor does each make Hypothesis's table of Unicode.
 build/.collected: $(VENV)/.dev $(wildcard tests/*.py tests/*/*.py)
 	@mkdir -p build; $(BIN)/python -m pytest -qq --collect-only -p no:cacheprovider >build/collected.log || { cat build/collected.log; exit 1; }
+	@$(BIN)/python -c "from hypothesis import strategies; strategies.text().validate()"
 	@touch $@
 
 # What mypy and editors read: the folders under the name by which they are installed.

@@ -5,6 +5,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -174,10 +175,12 @@ def _no_debug_files_of_this_machine(tmp_path_factory: pytest.TempPathFactory) ->
 def load(tmp_path: Path) -> Callable[..., Trace]:
     """Loads logs that are given as bytes, or as anything with a method `bytes` that makes them. Checks the laws."""
 
+    numbers = count()
+
     def load_logs(*logs: Any, name: str = "app.xray", **options: Any) -> Trace:
         paths = []
-        for nth, log in enumerate(logs):
-            folder = tmp_path / f"{len(list(tmp_path.iterdir()))}-{nth}"
+        for log in logs:
+            folder = tmp_path / f"log-{next(numbers)}"
             folder.mkdir()
             paths.append(folder / name)
             paths[-1].write_bytes(log if isinstance(log, bytes) else log.bytes())
