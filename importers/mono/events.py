@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
@@ -68,6 +70,16 @@ def fields_of(text: str, layout: Layout) -> list[Field]:
     return found
 
 
+def _places_of(declarations: Sequence[Sequence[Field]]) -> dict[str, Array]:
+    """Returns what `Program.place_of` gives for each name, and for "", which no field has."""
+    found: defaultdict[str, Array] = defaultdict(lambda: np.full(len(declarations), -1, np.int8))
+    for nth, fields in enumerate(declarations):
+        for place, name in enumerate(f.name for f in fields if f.is_kept and not f.is_listed):
+            if found[name][nth] < 0:
+                found[name][nth] = place
+    return {**found, "": np.full(len(declarations), -1, np.int8)}
+
+
 class Program:
     """The declarations as a `Cursor` follows them: steps, and starts, the first step for each first byte, then for each
     `what` of metadata. By the number of a declaration, which is the parameter of its last step: fields; n_single,
@@ -94,6 +106,7 @@ class Program:
         self.n_single = np.array(self._n_single, np.int64)
         self.starts = np.array(starts, np.int32)
         self.steps = np.array(self._steps, STEP)
+        self._places = _places_of(self.fields)
 
     def cursor(self, data: memoryview, buffers: Array, n_lists: int = 0) -> Cursor:
         """Returns what reads the events of a file's buffers. n_lists: so many backtraces are known by their bytes."""
@@ -101,8 +114,7 @@ class Program:
 
     def place_of(self, name: str) -> Array:
         """Returns which of its values the single field is, int8 for each declaration; -1 where it has no such field."""
-        names = [[f.name for f in fields if f.is_kept and not f.is_listed] for fields in self.fields]
-        return np.array([of.index(name) if name in of else -1 for of in names], np.int8)
+        return self._places.get(name, self._places[""])
 
     def _time(self, kind: int) -> list[tuple[int, int, int]]:
         """Whether the time follows the first byte."""
