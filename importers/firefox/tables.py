@@ -287,16 +287,23 @@ class _Tables:
         """Returns source, where it is not the function's, line and column of each frame, each with what is none."""
         frames = self._frames
         line, column = _place(frames, "line", "column", FrameFlag.LINE, FrameFlag.COLUMN)
-        location = frames.index("originalLocation", self._locations.n, frames.flagged(FrameFlag.LOCATION))
         source = np.full(frames.n, -1)
-        has = location >= 0
-        if has.any():
+        location = self._originals(frames, FrameFlag.LOCATION)
+        if location is not None:
+            has = location >= 0
             at = location[has]
             of_location, *place = self._location_columns()
             own = with_none(self._func_sources())[frames.index("func", self._funcs.n)[has]]
             source[has] = np.where(of_location[at] == own, -1, of_location[at])
             line[has], column[has] = (values[at] for values in place)
         return [(source, -1), (line, 0), (column, 0)]
+
+    def _originals(self, table: Columns, flag: int) -> Array | None:
+        """Returns the location of each row, -1 is none; None: none has one. flag: what says that there is one."""
+        if "originalLocation" not in table:
+            return None
+        found = table.index("originalLocation", self._locations.n, table.flagged(flag))
+        return found if found.max(initial=-1) >= 0 else None
 
     def _location_columns(self) -> tuple[Array, Array, Array]:
         table = self._locations
@@ -330,10 +337,10 @@ class _Tables:
         number = funcs.index("name", len(self._texts))
         line, column = _place(funcs, "lineNumber", "columnNumber", FuncFlag.LINE, FuncFlag.COLUMN)
         source, is_js = self._func_sources(), self._funcs_are_js()
-        location = funcs.index("originalLocation", self._locations.n, funcs.flagged(FuncFlag.LOCATION))
+        location = self._originals(funcs, FuncFlag.LOCATION)
         if self._facts.version < SWAPPED_VERSION and not self._facts.is_gecko:
             line, column = np.where(column > 0, column, line), np.where(column > 0, line, column)
-        if (location >= 0).any():
+        if location is not None:
             has = location >= 0
             of_location = self._location_columns()
             source = source.copy()
@@ -381,6 +388,8 @@ class _Tables:
     def _sources(self) -> Array:
         """Returns the trace's source of each row of the profile's and, behind them, none."""
         table = self._columns("sources")
+        if not table.n:
+            return NO_ROWS
         names, contents = table.index("filename", len(self._texts)).tolist(), table.values("content")
         rows = [
             self._add_source(self._string(name), content if isinstance(content, str) else None)
