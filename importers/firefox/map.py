@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from traceferry.importers.firefox.layout import UNUSED_OF_SAMPLES, UNUSED_OF_THR
 from traceferry.importers.firefox.marker_groups import Group, KeptGroup, KeptMarkers
 from traceferry.importers.firefox.marker_types import MarkerTypes
 from traceferry.importers.firefox.names import Names
+from traceferry.importers.firefox.survey import Survey, joined
 from traceferry.importers.firefox.tables import (
     FRAME_COLUMNS,
     FUNC_COLUMNS,
@@ -62,35 +63,6 @@ def to_trace(profiles: Sequence[Profile], trace: model.TraceBuilder, context: Im
     """Adds the profiles, each with its own processes. Raises UsageError for a symbol server that is none."""
     for profile in profiles:
         _Profile(trace, profile, context).add()
-
-
-class _Survey(NamedTuple):
-    """The facts of a thread that are kept without its tables. number: in the profile; part: of the process; stacks: the
-    trace's; head: members that are no tables; span: the first and last time of what is in it, None if there is none;
-    first_object: the number of its first object; n_records: how much it holds; unit, event: of its samples; digest: of
-    their times and stacks; gaps: between them, where they weigh times; is_weighed: a profile of ours tells what they
-    weigh, which the viewer counts; kept, markers: its samples and its markers, None where they are read again;
-    is_whole: nothing of it is read again; are_calls: they last until the next one; sampled: the one with its samples,
-    where it has calls, too."""
-
-    number: int
-    part: Part
-    stacks: Stacks
-    head: Members
-    span: tuple[int, int] | None
-    first_sample: int | None
-    first_object: int
-    n_records: int
-    unit: str
-    digest: int
-    gaps: samples.Gaps | None
-    is_weighed: bool
-    kept: samples.KeptRows | None = None
-    markers: KeptMarkers | None = None
-    is_whole: bool = False
-    event: int = -1
-    are_calls: bool = False
-    sampled: tuple[_Survey, ...] = ()
 
 
 class _Profile:
@@ -168,7 +140,7 @@ class _Profile:
                 trace.events[row] = event._replace(leader=rows[event.leader])
         return rows
 
-    def _forget_weights(self, surveys: Sequence[_Survey]) -> None:
+    def _forget_weights(self, surveys: Sequence[Survey]) -> None:
         """Makes the first event of a profile of ours count samples where the weights of some are not known."""
         row = self.event_rows[0] if self.event_rows else -1
         mine = [survey for survey in surveys if row >= 0 and survey.event == row and survey.first_sample is not None]
@@ -181,7 +153,7 @@ class _Profile:
     def _texts(self, members: Members) -> list[str]:
         return self.shared_texts if "stringArray" in self.profile.shared else texts_of(members)
 
-    def _survey(self, nth: int) -> _Survey | None:
+    def _survey(self, nth: int) -> Survey | None:
         """Takes in what all threads share; None: the thread is left out."""
         members, part = self.profile.thread(nth), self.profile.threads[nth].part
         path = self.profile.threads[nth].path
@@ -209,7 +181,7 @@ class _Profile:
         self.n_open += found.n_open
         spans = [(int(one.ts[0]), int(one.ts[-1])) for one in (rows, allocated) if one is not None and len(one.ts)]
         spans += [of_markers] if (of_markers := found.span()) else []
-        survey = _Survey(
+        survey = Survey(
             nth, part, stacks, head, (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None,
             int(rows.ts[0]) if len(rows.ts) else None, self.n_objects,
             len(rows.ts) + len(found.ts) + (len(allocated.ts) if allocated is not None else 0),
@@ -233,12 +205,12 @@ class _Profile:
             head |= {"pid": mark["pid"], "processName": mark["process"], "tid": mark.get("tid")}
         return head
 
-    def _with_samples(self, survey: _Survey, rows: samples.Rows) -> _Survey:
+    def _with_samples(self, survey: Survey, rows: samples.Rows) -> Survey:
         """Returns it with its samples, as long as there is space for them."""
         kept = samples.KeptRows.of(rows)
         return survey._replace(kept=kept) if self._has_space(kept.n_bytes) else survey
 
-    def _with_markers(self, survey: _Survey, rows: markers.Rows, groups: list[KeptGroup] | None) -> _Survey:
+    def _with_markers(self, survey: Survey, rows: markers.Rows, groups: list[KeptGroup] | None) -> Survey:
         """Returns it with its markers, which may be None, as long as there is space for them."""
         kept = KeptMarkers.of(rows.intervals(), groups) if groups is not None else None
         if kept is None or not self._has_space(kept.n_bytes):
@@ -270,21 +242,21 @@ class _Profile:
     def _mark(self, members: Members) -> Members:
         return ours.mark_of(members) if self.is_ours else {}
 
-    def _with_calls(self, surveys: Sequence[_Survey]) -> list[_Survey]:
+    def _with_calls(self, surveys: Sequence[Survey]) -> list[Survey]:
         """Returns the threads with what their samples are. In profiles of ours, those that weigh times are calls."""
         gaps = [survey.gaps for survey in surveys]
         are_calls = [one is not None for one in gaps] if self.is_ours else samples.threads_of_calls(gaps)
         return [self._as_calls(one) if calls else one._replace(event=self._event(one))
                 for one, calls in zip(surveys, are_calls, strict=True)]  # fmt: skip
 
-    def _as_calls(self, survey: _Survey) -> _Survey:
+    def _as_calls(self, survey: Survey) -> Survey:
         self.n_joined += 1
         first, end_ts = survey.first_sample, survey.gaps.end_ts if survey.gaps is not None else self.times.base_ns
         self.n_cut += self.range is not None and first is not None and first > self.range.start_ts
         start, end = survey.span or (end_ts, end_ts)
         return survey._replace(are_calls=True, span=(min(start, end_ts), max(end, end_ts)))
 
-    def _event(self, survey: _Survey) -> int:
+    def _event(self, survey: Survey) -> int:
         """Returns the row of the event that a thread's samples count, -1: they weigh bytes, or there are none."""
         if survey.unit in (ours.OF_EVENT, samples.SAMPLES_UNIT) and self.event_rows:
             number = ours.whole(survey.head[WRITER].get("event"), 0)
@@ -325,7 +297,7 @@ class _Profile:
             return _without_allocations(rows), allocations.of_markers(rows)
         return rows, allocations.read_allocations(members, path, n, times, self.bad)
 
-    def _bounds(self, surveys: Sequence[_Survey]) -> tuple[int, int]:
+    def _bounds(self, surveys: Sequence[Survey]) -> tuple[int, int]:
         if self.range is not None:
             return self.range.start_ts, self.range.end_ts
         spans = [survey.span for survey in surveys if survey.span is not None]
@@ -360,14 +332,14 @@ class _Profile:
 
     # ------------------------------------------------------------ processes
 
-    def _add_processes(self, surveys: Sequence[_Survey]) -> None:
-        groups: dict[str, list[_Survey]] = {}
+    def _add_processes(self, surveys: Sequence[Survey]) -> None:
+        groups: dict[str, list[Survey]] = {}
         for survey in surveys:
             number = survey.number if survey.head.get("pid") is None else ""
             key = str(survey.head.get("pid")) if number == "" else f"{id(survey.part)} {survey.part.shift_ms}"
             groups.setdefault(key, []).append(survey)
         if self.is_ours:
-            groups = {key: _joined(mine) for key, mine in groups.items()}
+            groups = {key: joined(mine) for key, mine in groups.items()}
             self._part_groups([survey for mine in groups.values() for survey in mine])
         pids = Numbers({process.pid for process in self.trace.processes})
         known = {number_of(mine[0].head.get("pid")) for mine in groups.values()}
@@ -382,7 +354,7 @@ class _Profile:
         if self.counters and groups:
             self._add_counters(self.trace.processes[-len(groups)], [counter for _, counter in self.counters])
 
-    def _part_groups(self, threads: Sequence[_Survey]) -> None:
+    def _part_groups(self, threads: Sequence[Survey]) -> None:
         """Makes events that were sampled together events of their own, where somebody has left samples out since."""
         events, nothing = self.trace.events, hash((b"", b""))
         for thread in threads:
@@ -398,7 +370,7 @@ class _Profile:
             if len(counter.values):
                 _reach(process, int(counter.values["ts"][0]), int(counter.values["ts"][-1]))
 
-    def _process(self, mine: Sequence[_Survey], pid: int, label: str) -> model.Process:
+    def _process(self, mine: Sequence[Survey], pid: int, label: str) -> model.Process:
         """label: the number, where it is text."""
         heads = [survey.head for survey in sorted(mine, key=lambda survey: not self._is_main(survey))]
         name = next((found for head in heads if (found := text_of(head.get("processName")))), "")
@@ -419,10 +391,10 @@ class _Profile:
                 _reach(process, *survey.span)
         return process
 
-    def _is_main(self, survey: _Survey) -> bool:
+    def _is_main(self, survey: Survey) -> bool:
         return is_main(survey.head, self.profile.version, self.profile.is_gecko)
 
-    def _thread(self, survey: _Survey, tid: int, start: int, end: int) -> model.Thread:
+    def _thread(self, survey: Survey, tid: int, start: int, end: int) -> model.Thread:
         name, wanted = survey.head.get("name"), survey.head.get("tid")
         shown = text_of(name) or f"thread {tid}"
         if isinstance(wanted, str) and number_of(wanted) is None and not self.is_ours:
@@ -432,10 +404,10 @@ class _Profile:
             sample_unit="bytes" if survey.unit == samples.BYTES else "",
         )  # fmt: skip
 
-    def _thread_span(self, survey: _Survey) -> tuple[int, int]:
+    def _thread_span(self, survey: Survey) -> tuple[int, int]:
         return self._lifetime(survey, survey.head, "registerTime", "unregisterTime")
 
-    def _lifetime(self, survey: _Survey, head: Members, first: str, last: str) -> tuple[int, int]:
+    def _lifetime(self, survey: Survey, head: Members, first: str, last: str) -> tuple[int, int]:
         times, (lowest, highest) = self._times(survey.part), self.bounds
         start, end = times.one(head.get(first)), times.one(head.get(last))
         start = lowest if start is None else min(max(start, lowest), highest)
@@ -443,13 +415,13 @@ class _Profile:
 
     # ------------------------------------------------------------ one thread
 
-    def _load(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
+    def _load(self, survey: Survey, trace: model.TraceBuilder) -> model.ThreadData:
         data = self._whole(survey, trace)
         if self.range is None:
             return data
         return tables_within(data, self.range.start_ts, self.range.stop_ts, events_lasting(trace))
 
-    def _whole(self, survey: _Survey, trace: model.TraceBuilder) -> model.ThreadData:
+    def _whole(self, survey: Survey, trace: model.TraceBuilder) -> model.ThreadData:
         """Returns all that the profile has of a thread, also where the viewer has cut it to a range and it reaches
         beyond that."""
         data, stacks, path = model.ThreadData(), survey.stacks, self.profile.threads[survey.number].path
@@ -475,7 +447,7 @@ class _Profile:
         return data
 
     def _add_markers(
-        self, survey: _Survey, members: Members, texts: list[str], trace: model.TraceBuilder, data: model.ThreadData
+        self, survey: Survey, members: Members, texts: list[str], trace: model.TraceBuilder, data: model.ThreadData
     ) -> None:
         """Adds what the table of markers has, and the allocations, which may stand there or in tables of their own."""
         stacks, path = survey.stacks, self.profile.threads[survey.number].path
@@ -487,11 +459,11 @@ class _Profile:
         groups = self.types.groups(found, str(survey.head.get("pid")), texts)
         data.markers = self._marker_tables(survey, found.intervals(), groups, texts)
 
-    def _again(self, survey: _Survey) -> Members:
+    def _again(self, survey: Survey) -> Members:
         return self.profile.thread(survey.number, TABLES_OF_STACKS | SAMPLES if survey.kept else TABLES_OF_STACKS)
 
     def _own_markers(
-        self, survey: _Survey, rows: markers.Rows, texts: list[str], stacks: Stacks, trace: model.TraceBuilder,
+        self, survey: Survey, rows: markers.Rows, texts: list[str], stacks: Stacks, trace: model.TraceBuilder,
         data: model.ThreadData,
     ) -> markers.Rows:  # fmt: skip
         """Takes arguments, states and scheduling out of the markers of a profile of ours; returns the others."""
@@ -518,7 +490,7 @@ class _Profile:
         return ours.chosen(rows, ~(is_state | is_off | is_call))
 
     def _marker_tables(
-        self, survey: _Survey, rows: markers.Intervals, groups: Sequence[Group | KeptGroup], texts: list[str]
+        self, survey: Survey, rows: markers.Intervals, groups: Sequence[Group | KeptGroup], texts: list[str]
     ) -> dict[model.MarkerType, model.Table]:
         end_ts = max(self._thread_span(survey)[1], survey.span[1] if survey.span else 0)
         end = np.where(rows.has_end, rows.end, np.maximum(end_ts, rows.ts))
@@ -527,7 +499,7 @@ class _Profile:
         stack, times = survey.stacks.called[rows.stack], self._times(survey.part)
         return self.types.tables(groups, ts, np.minimum(end, self.bounds[1]), stack, texts, times, self.bad)
 
-    def _paused(self, survey: _Survey) -> model.Table | None:
+    def _paused(self, survey: Survey) -> model.Table | None:
         """Returns the times at which the profiler was paused."""
         listed, times = survey.head.get("pausedRanges"), self._times(survey.part)
         ranges = [one for one in (listed if isinstance(listed, list) else []) if isinstance(one, dict)]
@@ -563,24 +535,6 @@ class _Profile:
         report.note("calls_joined", self.n_joined, where=path)
         n = self.types.n_other_categories
         report.note("members_not_read", n, where=f"{path} categories", detail="categories of single markers")
-
-
-def _joined(mine: Sequence[_Survey]) -> list[_Survey]:
-    """Returns the threads of a process, each with those behind it that have only samples of it."""
-    found: list[_Survey] = []
-    whole: dict[tuple[str, ...], int] = {}
-    for one in mine:
-        key = tuple(str(one.head.get(name)) for name in ("tid", "registerTime"))
-        if "event" in one.head[WRITER] and key in whole:
-            of = found[whole[key]]
-            spans = [survey.span for survey in (of, one) if survey.span is not None]
-            span = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None
-            found[whole[key]] = of._replace(sampled=(*of.sampled, one), span=span)
-        else:
-            if "event" not in one.head[WRITER]:
-                whole[key] = len(found)
-            found.append(one)
-    return found
 
 
 def _reach(process: model.Process, start_ts: int, end_ts: int) -> None:
