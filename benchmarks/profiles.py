@@ -24,8 +24,11 @@ from clients import firefox
 FIREFOX = CAPTURES / "viewers" / "firefox"
 SAMPLES, MARKERS = FIREFOX / "bough--profile.json.gz", FIREFOX / "mathic--profile.json.gz"
 EMPTY = [sys.executable, "-c", "import numpy, orjson"]
-# What the project promises, in seconds of CPU time, parts of a peer's, and bytes of memory for each of text.
+PARSE = "import numpy, orjson, sys; orjson.loads(open(sys.argv[1], 'rb').read())"
+# What the project promises, in seconds of CPU time, parts of a peer's, and bytes of memory for each of text. The
+# seconds are those of a machine on which orjson takes PARSE_SECONDS for the markers; a slower one has as many more.
 INFO_SECONDS, PART_OF_LOAD, MARKER_SECONDS, TIMES_TEXT = 0.45, 1.0, 1.0, 8
+PARSE_SECONDS = 0.16
 
 
 def text_of(value: Any) -> str:
@@ -74,6 +77,7 @@ def main() -> int:
         marked, _ = other.submit(repeated, MARKERS, 76, WORK / "markers.json").result()
     commands = {
         "python": Command(EMPTY),
+        "orjson, 321 k markers": Command([sys.executable, "-c", PARSE, str(marked)]),
         "info, 437 k samples": Command([*TRACEFERRY, "info", str(medium)]),
         "3.0 M samples → Perfetto": convert(large, "pftrace"),
         "321 k markers → Firefox": convert(marked, "json"),
@@ -83,8 +87,12 @@ def main() -> int:
         print(f"{name:28}{run.cpu:8.2f} s of CPU{run.peak / MB:8.0f} MB")
     targets = Targets()
     empty = runs["python"]
+    parse = runs["orjson, 321 k markers"].cpu - empty.cpu
+    slower = max(parse / PARSE_SECONDS, 1.0)
+    where = f"where orjson takes {PARSE_SECONDS} s of the markers, here {parse:.2f} s"
     cpu = runs["info, 437 k samples"].cpu - empty.cpu
-    targets.check(f"info less an empty Python: at most {INFO_SECONDS} s", f"{cpu:.2f} s", cpu <= INFO_SECONDS)
+    what = f"info less an empty Python: at most {INFO_SECONDS} s {where}"
+    targets.check(what, f"{cpu:.2f} s", cpu <= INFO_SECONDS * slower)
     run = runs["3.0 M samples → Perfetto"]
     if reason := firefox.available():
         print(f"  not compared with profiler-cli: {reason}")
@@ -100,7 +108,7 @@ def main() -> int:
         f"{times:.0f}", times <= TIMES_TEXT,
     )  # fmt: skip
     cpu = runs["321 k markers → Firefox"].cpu
-    targets.check(f"markers: at most {MARKER_SECONDS} s", f"{cpu:.2f} s", cpu <= MARKER_SECONDS)
+    targets.check(f"markers: at most {MARKER_SECONDS} s {where}", f"{cpu:.2f} s", cpu <= MARKER_SECONDS * slower)
     return targets.status()
 
 
