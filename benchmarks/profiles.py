@@ -31,8 +31,8 @@ import sys, time
 import orjson
 text, seconds = open(sys.argv[1], "rb").read(), []
 for _ in range(7):
-    start = time.process_time()
-    orjson.loads(text)
+    value, start = None, time.process_time()
+    value = orjson.loads(text)
     seconds.append(time.process_time() - start)
 print(min(seconds))
 """
