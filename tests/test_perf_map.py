@@ -484,6 +484,9 @@ def test_addresses_of_the_main_event_are_markers_where_there_are_any() -> None:
     thread = data_of(read(data), PID)
     assert [(row["addr"], "cpu" in row) for row in events_of(thread)["faults"]] == [(0, False), (0x7000, False)]
     assert len(thread.samples) == 2
+    data = PerfData().event("cycles", HARDWARE, 0, sample_type="IP|TID|TIME|ADDR", freq=1000)
+    thread = data_of(read(data.sample(PID, PID, START, LIB, addr=0x7000)), PID)
+    assert [row["addr"] for row in events_of(thread)["cycles"]] == [0x7000]
     data = PerfData().event("clock", SOFTWARE, 0, sample_type="IP|TID|TIME|ADDR", freq=1000)
     assert data_of(read(data.sample(PID, PID, START, LIB, addr=0)), PID).markers == {}
 

@@ -11,11 +11,12 @@ from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._packets import ABSENT, OutputBuffer, mark
 from traceferry.exporters.perfetto._stacks import CallstackWriter
 from traceferry.exporters.perfetto.packets import Packets, in_pieces, interned
-from traceferry.exporters.perfetto.physical_frames import Module, PhysicalFrames
+from traceferry.exporters.perfetto.physical_frames import Location, Module, PhysicalFrames
 from traceferry.model import Array, Trace, distinct
 
 FRAMES = 1 << 14  # in a packet
 LONGEST_FRAME = 90
+NO_NUMBER = int(ABSENT)
 
 
 class Callstacks:
@@ -105,27 +106,8 @@ class Callstacks:
         entries: list[bytes] = []
         rows: list[tuple[int, ...]] = []
         of_frames: list[int] = []
-        absent, string = int(ABSENT), self._string
-        names, paths = self._sent_of("function_names"), self._sent_of("source_paths")
-        for module, rel_pc, kind, lines in self._frames.locations(frames):
-            name, path, line = lines[0]
-            if len(lines) > 1 or path < 0:
-                path, line = -1, 0
-            if name >= 0 and not names[name]:
-                string("function_names", name, entries)
-            mapping, rel_pc = (self._mapping(module, entries), rel_pc) if module is not None else (absent, absent)
-            if path >= 0 and not paths[path]:
-                string("source_paths", path, entries)
-            rows.append(
-                (
-                    name + 1 if name >= 0 else absent,
-                    mapping,
-                    rel_pc,
-                    path + 1 if path >= 0 else absent,
-                    line or absent,
-                    kind or absent,
-                )
-            )
+        for location in self._frames.locations(frames):
+            rows.append(self._located_row(location, entries))
             of_frames.append(len(entries))
             entries.append(b"")
         if not rows:
@@ -139,10 +121,27 @@ class Callstacks:
             entries[at] = entry
         self._packets.intern(self._sequence, entries)
 
-    def _string(self, field: str, index: int, entries: list[bytes]) -> None:
-        """Interns a string that is not yet: its number is its index + 1."""
-        self._sent_of(field)[index] = 1
-        entries.append(interned(field, index + 1, self._trace.strings[index]))
+    def _located_row(self, location: Location, entries: list[bytes]) -> tuple[int, ...]:
+        """Returns the numbers of name, mapping, address, path, line and kind of a frame, NO_NUMBER for none; interns
+        what they refer to."""
+        module, rel_pc, kind, lines = location
+        name, path, line = lines[0]
+        if len(lines) > 1 or path < 0:
+            path, line = -1, 0
+        name = self._string("function_names", name, entries)
+        mapping, rel_pc = (self._mapping(module, entries), rel_pc) if module is not None else (NO_NUMBER, NO_NUMBER)
+        path = self._string("source_paths", path, entries)
+        return name, mapping, rel_pc, path, line or NO_NUMBER, kind or NO_NUMBER
+
+    def _string(self, field: str, index: int, entries: list[bytes]) -> int:
+        """Interns a string, if it is not yet; returns its number, which is its index + 1, NO_NUMBER for -1."""
+        if index < 0:
+            return NO_NUMBER
+        sent = self._sent_of(field)
+        if not sent[index]:
+            sent[index] = 1
+            entries.append(interned(field, index + 1, self._trace.strings[index]))
+        return index + 1
 
     def _strings(self, field: str, indices: Array, entries: list[bytes]) -> None:
         """Interns those that are not yet; -1 is none."""

@@ -29,7 +29,8 @@ def whole_numbers(const double[::1] values not None, int64_t default, double mos
 
 
 def rounded(const double[::1] values not None, double scale, double most):
-    """Returns values with so many each, rounded to whole numbers, int64; what is beyond `most` or -`most` is that."""
+    """Returns values * scale, rounded to whole numbers, int64; what is beyond `most` or -`most` is that. No value is
+    NaN."""
     cdef Py_ssize_t i
     found = np.empty(values.shape[0], np.int64)
     cdef int64_t[::1] out = found

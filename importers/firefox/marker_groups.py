@@ -70,11 +70,10 @@ class Cells(NamedTuple):
         return held + sum(OBJECT_BYTES + (len(one) if isinstance(one, str) else 0) for one in self.values)
 
     def listed(self, n: int) -> list[Any]:
-        """Returns them, n of them."""
+        """Returns the values of n markers. One value alone, as `narrowed` leaves it, is that of each."""
         values = self.values.tolist() if isinstance(self.values, np.ndarray) else self.values
         if self.numbers is not None:
-            numbers = self.numbers.tolist()
-            values = [values[numbers[0]]] if len(numbers) == 1 else list(map(values.__getitem__, numbers))
+            return list(map(values.__getitem__, widened(self.numbers, n).tolist()))
         return values if len(values) == n else values * n
 
 

@@ -224,11 +224,7 @@ class MarkerTypes:
             for column in columns:
                 cells = group.cells(column.key) if column.key else group.names or [group.kind] * len(mine)
                 cells = cells if listed is None else _chosen(cells, listed)
-                path = f"markers.data.{column.key}"
-                is_name = not column.key
-                values[column.made.key] = (
-                    _objects(cells) if is_name else _converted(column, cells, texts, times, path, bad)
-                )
+                values[column.made.key] = _converted(column, cells, texts, times, f"markers.data.{column.key}", bad)
             made[marker_type] = Table(marker_type.spec, values)
         return made
 

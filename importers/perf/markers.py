@@ -9,7 +9,6 @@ import numpy as np
 
 from traceferry.importers.perf._records import SampleType
 from traceferry.importers.perf.accesses import access_columns, access_fields, has_accesses
-from traceferry.importers.perf.layout import AttrType
 from traceferry.importers.perf.pairs import ALONE, OPEN, Interval, Intervals
 from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.scheduling import TOLD
@@ -38,7 +37,7 @@ def event_markers(
     """One type for each event, and for each pair of events. main: the event that says where time goes; rows: a thread's
     samples; stack: of every sample; end_ts: of the thread, where open intervals end."""
     markers: dict[MarkerType, Table] = {}
-    shown = [event for event in recording.events if _is_shown(event, main)]
+    shown = [event for event in recording.events if _is_shown(event)]
     event_of_row = recording.samples.event[rows] if shown else rows
     for event in shown:
         mine = rows[event_of_row == event.index]
@@ -47,9 +46,7 @@ def event_markers(
             markers |= _intervals(recording, of_pair, mine, pairs.partner, stack, offset_ns, end_ts)
         if len(pairs.partner):
             mine = mine[pairs.partner[mine] == ALONE]
-        if _is_of_addresses(event) and event.index == main and not recording.samples.addr[mine].any():
-            continue  # a clock, recorded with -d
-        if len(mine) == 0:
+        if len(mine) == 0 or (_may_lack_addresses(event, main) and not recording.samples.addr[mine].any()):
             continue
         fields = _fields(event)
         name = unique_name(event, recording.events)
@@ -98,16 +95,15 @@ def _intervals(
         yield marker_type, Table(marker_type.spec, columns)
 
 
-def _is_shown(event: Event, main: int) -> bool:
+def _is_shown(event: Event) -> bool:
     if event.tracepoint is not None:
         return event.tracepoint.full_name not in TOLD
-    has_address = bool(event.sample_type & SampleType.ADDR)
-    return has_address and (event.index != main or has_accesses(event) or _is_of_addresses(event))
+    return bool(event.sample_type & SampleType.ADDR)
 
 
-def _is_of_addresses(event: Event) -> bool:
-    """Whether an event may happen at an address of data: a fault of a page, or a watched address."""
-    return event.attr.type in (AttrType.SOFTWARE, AttrType.BREAKPOINT)
+def _may_lack_addresses(event: Event, main: int) -> bool:
+    """Whether an event is one of time, recorded with -d, as clocks are: a marker would say no more than its sample."""
+    return event.tracepoint is None and event.index == main and not has_accesses(event)
 
 
 def _processors(recording: Recording, event: Event, rows: Array) -> dict[str, Array]:
