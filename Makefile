@@ -37,7 +37,7 @@ CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 cl
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture docs test lint style types stubs large bench bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture docs test ready lint style types stubs large bench bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -181,8 +181,11 @@ docs: $(VENV)/.docs $(TYPING)
 
 # One more than there are processors: tests wait for browsers, servers and other processes.
 WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
-test: lint build/.collected $(CLIENTS)/node_modules/.package-lock.json
+test: lint ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# All that `make test` installs and compiles.
+ready: build/.collected node_modules/.package-lock.json $(CLIENTS)/node_modules/.package-lock.json
 
 # What the tests and all that they import is compiled to, which Python keeps. Workers begin at once: each would compile
 # all of it, which takes three times as long as to read it. Nor does each make Hypothesis's table of Unicode.
