@@ -223,6 +223,26 @@ node  10/12  11222.6:   1 cpu-clock:pppH:   7f001000 |OP LOAD
     assert issue.detail == "lines of no sample; records beside samples; words behind the events of samples"
 
 
+RECORDS = {
+    "a thread gets a name, with a time": "node  10 11222.4: PERF_RECORD_COMM: worker:10/12",
+    "a thread that ran before, which has no time": "node  0     0.000000: PERF_RECORD_COMM: node:10/10",
+    "an exec": "node  10 11222.4: PERF_RECORD_COMM exec: node:10/10",
+    "a fork": "node  10 11222.4: PERF_RECORD_FORK(10:12):(10:10)",
+    "a switch": "node  10 11222.4: PERF_RECORD_SWITCH OUT",
+    "lost samples": "node  10 11222.4: PERF_RECORD_LOST_SAMPLES  lost 3",
+}
+
+
+@pytest.mark.parametrize("line", RECORDS.values(), ids=RECORDS)
+def test_records_beside_samples_are_no_samples(line: str, tmp_path: Path) -> None:
+    """--show-task-events and the like: time would begin with one that has none."""
+    samples = loaded(tmp_path, PERF_SCRIPT, "samples.txt")
+    trace = loaded(tmp_path, f"{line}\n{PERF_SCRIPT}")
+    assert [event.key for event in trace.events] == [event.key for event in samples.events]
+    assert stacks_of(trace) == stacks_of(samples)
+    assert trace.end_ts - trace.start_ts == samples.end_ts - samples.start_ts
+
+
 def test_pieces_end_with_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(PERF_SCRIPT.replace("inner", f"inner{n}") for n in range(20))
     whole = stacks_of(loaded(tmp_path, text))

@@ -36,7 +36,9 @@ PIECE = 1 << 23
 LONGEST = 1 << 16
 # comm is a thread's name: the kernel has 15 bytes for it.
 _THREAD = rb"\s{0,64}(?P<comm>\S.{0,63}?|)\s{1,64}(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})"
-_EVENT = rb"(?:(?P<period>\d{1,19})\s+)?(?P<event>[^\s(]+?):"
+# What stands behind the time of records that are no samples, with --show-mmap-events and the like.
+RECORD = b"PERF_RECORD_"
+_EVENT = rb"(?:(?P<period>\d{1,19})\s+)?(?P<event>(?!" + RECORD + rb")[^\s(]+?):"
 SAMPLE = compiled_later(
     _THREAD + rb"\s+(?:\[(?P<cpu>-?\d{1,5})\]\s+)?(?:[a-zA-Z.#][\w.#]{2,5}\s+)?"
     rb"(?P<seconds>\d{1,10})\.(?P<fraction>\d{1,9}):\s*(?:" + _EVENT + rb"(?=\s|$))?\s*(?P<rest>.*)"

@@ -12,7 +12,15 @@ from traceferry.common.errors import FormatError
 from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfscript.frames import FrameLines
-from traceferry.importers.perfscript.layout import Header, has_frame, header_of, is_frame, is_tracepoint, pieces
+from traceferry.importers.perfscript.layout import (
+    RECORD,
+    Header,
+    has_frame,
+    header_of,
+    is_frame,
+    is_tracepoint,
+    pieces,
+)
 from traceferry.model import (
     SAMPLES,
     Array,
@@ -39,8 +47,6 @@ SOFTWARE = (
 )  # fmt: skip
 # The order of events in a trace: samples of a clock say where time goes.
 RANKS = {"clock": 0, "tracepoint": 2}
-# What stands behind the time of records that are no samples, with --show-mmap-events and the like.
-RECORD = b"PERF_RECORD_"
 SOURCE_INDENT = b"  "
 MOST_PERIOD = (1 << 53) - 1
 FIELDS = MarkerField("fields", "Fields", "text"), MarkerField("cpu", "CPU", "integer")
