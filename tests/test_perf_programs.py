@@ -213,6 +213,27 @@ def test_a_process_has_the_files_whose_code_it_mapped_and_those_of_what_it_is_a_
     assert files == [[Path(LIB_PATH).name], [Path(LIB_PATH).name, "own.so"], ["ls"]]
 
 
+# When the sample was taken, and what its caller is then: ns since START, text.
+EXECUTING = {
+    "before": (15, "libx.so+0x10"),
+    "while the kernel sets up the new memory": (25, "libx.so+0x10"),
+    "after the kernel has mapped the vdso, which it does last": (45, "libx.so+0x10"),
+    "after the program itself has mapped something": (55, "[unknown]"),
+}
+
+
+@pytest.mark.parametrize(("ts", "caller"), EXECUTING.values(), ids=EXECUTING)
+def test_the_system_call_that_executes_a_program_has_its_caller(ts: int, caller: str) -> None:
+    """The samples are of the new program already, whose memory does not have the caller any more. Shells and builds
+    spend much of their time there."""
+    data = recorded().fork(CHILD, CHILD, PID, PID, START + 10).comm(CHILD, CHILD, "ls", START + 20, exec=True)
+    for at, start, path in ((30, LIB + 2 * LIB_SIZE, "/bin/ls"), (40, LIB + 4 * LIB_SIZE, "[vdso]")):
+        data.mmap2(CHILD, CHILD, start, LIB_SIZE, 0, path, ts=START + at)
+    data.mmap2(CHILD, CHILD, LIB + 6 * LIB_SIZE, LIB_SIZE, 0, "/lib/libc.so.6", ts=START + 50)
+    data.sample(CHILD, CHILD, START + ts, LIB + 0x10, [LIB + 0x10])
+    assert stacks(read(data), CHILD) == [caller]
+
+
 def test_what_the_recorder_found_running_has_no_copy_of_its_parents_memory() -> None:
     """perf -a and -p tell of forks that were long ago, at the time 0."""
     data = recorded().fork(CHILD, CHILD, PID, PID, 0).comm(CHILD, CHILD, "daemon", ts=0)

@@ -48,13 +48,14 @@ class Life:
 @dataclass(eq=False)
 class Program:
     """number: its place in Programs.all; start, until: as of a life; parent: the program of which this began as a copy,
-    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; file: the name of the file that
+    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; replaced: what called that; file: the name of the file that
     it executes, "" where that is not known; lives: of its threads by number, each by time."""
 
     pid: int
     start: int
     parent: Program | None = None
     exec_name: str | None = None
+    replaced: Program | None = None
     file: str = ""
     until: int = NEVER
     number: int = -1
@@ -152,7 +153,8 @@ class Programs:
 
     def _name(self, task: Comm) -> None:
         if task.is_exec:
-            self._begin(Program(task.pid, task.ts, exec_name=task.name))
+            before = self._of_pid.get(task.pid, ())
+            self._begin(Program(task.pid, task.ts, exec_name=task.name, replaced=before[-1] if before else None))
         program = self._latest(task.pid)
         if task.tid not in program.lives:
             program.lives[task.tid] = [Life(task.tid, program.start)]

@@ -34,6 +34,7 @@ from traceferry.importers.perf.regions import (
     regions_of,
     resolved_intervals,
 )
+from traceferry.libraries import vdso
 from traceferry.libraries.recorded_files import DELETED
 from traceferry.model import Array, TraceBuilder, containing_interval, distinct, index_of, rows_by_key
 from traceferry.symbolication.jit_names import Producer, producer_of
@@ -213,7 +214,7 @@ class Memory:
             code = [self._named(mapped.objects, mapped.object_maps, program, addresses)]
         if self._is_in_order:
             code = [ended_by(part, files, mapped.since) for part in code]
-        return joined([files, self._listed(program), *code])
+        return joined([self._replaced(program, addresses), files, self._listed(program), *code])
 
     def ending(self, name: str) -> int:
         """Returns the address in OTHER_SPACE and GUEST_SPACE that stands for this name, where a cut stack ends."""
@@ -347,6 +348,22 @@ class Memory:
             library = self.natives.library_of(maps[nth])
             regions.kind[nth], regions.owner[nth] = OF_FILE, library.number
         return regions
+
+    def _replaced(self, program: Program, addresses: Array) -> Regions:
+        """Returns what was mapped when an exec began the program, until the program itself maps something: samples of
+        that time may be of the system call, whose caller is in memory that is gone. The kernel maps the vdso last."""
+        caller, maps = program.replaced, self._maps_by_program.get(program.number, ())
+        if caller is None or not maps:
+            return regions_of([])
+        last = next((nth for nth, one in enumerate(maps) if one.path == vdso.PATH), 0)
+        until = maps[last : last + 2][-1].ts
+        mapped = self._mapped(caller)
+        regions = self._named(mapped.files, mapped.file_maps, caller, addresses)
+        begun = self._traced(program.start)
+        is_there = (regions.start < begun) & (regions.until >= begun)
+        kept = regions.take(np.flatnonzero(is_there))
+        start, end = np.full_like(kept.start, begun), np.full_like(kept.until, self._traced(until))
+        return kept._replace(start=start, until=end)
 
     def _traced(self, ts: int) -> int:
         """Returns a time of the recording on the trace's clock."""
