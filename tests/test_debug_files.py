@@ -94,6 +94,26 @@ def test_a_folder_of_symbols_with_build_ids(tmp_path: Path) -> None:
     assert found.path == str(path)
 
 
+IN_CACHE = {
+    "its debug file, as perf record --debuginfod keeps it": ("debug", True, True),
+    "the program with its symbols, as perf buildid-cache --add takes it": ("elf", True, True),
+    "a copy of the stripped one, as perf record makes it": ("elf", False, False),
+}
+
+
+@pytest.mark.parametrize(("name", "has_symbols", "is_found"), IN_CACHE.values(), ids=IN_CACHE)
+def test_perfs_cache_names_a_stripped_binary(
+    tmp_path: Path, name: str, has_symbols: bool, is_found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / ".debug" / ".build-id" / "a0" / "a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(elf(WORK, build_id=BUILD_ID) if has_symbols else elf(build_id=BUILD_ID))
+    stripped = binary_of(elf(build_id=BUILD_ID))
+    found = DebugFiles(Report()).debug_file(stripped, "/opt/app/libx.so", "libx.so")
+    assert (found is not None and found.path == str(path)) == is_found
+
+
 def test_what_dwz_shares_is_told_where_it_is_missing() -> None:
     """No .dwp has it."""
     report = Report()

@@ -13,7 +13,7 @@ from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
 from traceferry.libraries import vdso
 from traceferry.symbolication.build_id import build_id_of, covers_code, has_code_at, is_same_build, kernel_notes_of
-from traceferry.symbolication.debug_files import is_elf
+from traceferry.symbolication.debug_files import is_elf, path_in_cache, perf_caches
 
 # The file at a recorded path; why it is another one than was recorded, or "".
 Local = tuple[Source | None, str]
@@ -142,16 +142,13 @@ class RecordedFiles:
         wanted, found = kernel_notes_of(memoryview(vdso.own_vdso())), set()
         if not wanted:
             return ""
-        for cache in self._caches():
+        for cache in perf_caches(self._folders):
             for build_id in _names_in(cache / vdso.PATH):
                 source, _ = self.local(vdso.PATH, build_id)
                 is_it = source is not None and bytes(source.data[:5]) == vdso.ELF_32_BITS
                 if source is not None and is_it and kernel_notes_of(source.data) == wanted:
                     found.add(build_id)
         return found.pop() if len(found) == 1 else ""
-
-    def _caches(self) -> tuple[Path, ...]:
-        return Path.home() / ".debug", *map(Path, self._folders)
 
     def _places(self, path: str, build_id: str) -> Iterator[str]:
         if os.path.isabs(path):
@@ -161,8 +158,7 @@ class RecordedFiles:
                 yield path.removesuffix(DELETED)
         if len(build_id) > 2:
             name = "vdso" if path == vdso.PATH else "elf"
-            for cache in self._caches():
-                yield str(cache / ".build-id" / build_id[:2] / build_id[2:] / name)
+            yield from (path_in_cache(cache, build_id, name) for cache in perf_caches(self._folders))
 
     def _at(self, path: str, build_id: str) -> Local:
         """Returns the file at a path, if it is of that build; "" is any."""

@@ -48,6 +48,17 @@ def path_of_build(folder: str, build_id: str) -> str:
     return os.path.join(folder, BUILD_IDS, build_id[:2], f"{build_id[2:]}.debug")
 
 
+def perf_caches(folders: Sequence[str]) -> list[Path]:
+    """Returns the folders that may be build-id caches of perf's: the user's own, and those that the user gives."""
+    return [Path.home() / ".debug", *map(Path, folders)]
+
+
+def path_in_cache(cache: Path, build_id: str, name: str) -> str:
+    """Returns where perf keeps a file of a build. name: "elf", "vdso"; "debug", which `perf record --debuginfod` has
+    downloaded."""
+    return str(cache / BUILD_IDS / build_id[:2] / build_id[2:] / name)
+
+
 class DebugFiles:
     """Searches files with debug information, each once.
 
@@ -86,6 +97,7 @@ class DebugFiles:
         link = debug_link(binary)
         places = self._places(binary.build_id, link, [path, binary.path])
         found = self._first(places, Wanted(binary.build_id, link.crc if link else None), binary.path)
+        found = found or self._cached(binary)
         return found or (self.downloaded(binary.build_id, name) if os.path.isabs(path) else None)
 
     def of_another_build(self, binary: Binary) -> str:
@@ -213,6 +225,21 @@ class DebugFiles:
                 for folder in (rooted + parent, f"{rooted}{parent}/{BESIDE}", f"{rooted}{DEBUG_FOLDER}{parent}"):
                     yield os.path.join(folder, link.name)
 
+    def _cached(self, binary: Binary) -> Binary | None:
+        """Returns what perf keeps of a binary and that names more of it: its debug file; or a copy with symbols, as
+        given to `perf buildid-cache --add`, or recorded before the binary was stripped."""
+        if len(binary.build_id) < MIN_DIGITS:
+            return None
+        caches, names = perf_caches(self._folders), ("debug", "elf")
+        places = [path_in_cache(cache, binary.build_id, name) for cache in caches for name in names]
+        own_size = _size_of(binary.path)
+        for place in places:
+            is_copy = _size_of(place) == own_size
+            found = self._first([] if is_copy else [place], Wanted(binary.build_id), binary.path)
+            if found is not None and _names_more(found, binary):
+                return found
+        return None
+
     def _first(self, places: Iterator[str] | Sequence[str], wanted: Wanted, asked_by: str) -> Binary | None:
         for place in dict.fromkeys(places):
             source = self._opened(place, wanted, asked_by)
@@ -254,6 +281,21 @@ def stripped_binary(symbols: Symbols) -> Binary | None:
     if not isinstance(symbols, ElfSymbols) or symbols.has_lines or symbols.binary.is_debug_file:
         return None
     return symbols.binary
+
+
+def _names_more(one: Binary, other: Binary) -> bool:
+    """Whether a file of the same build has more symbols or lines than another."""
+    names = (".symtab", ".debug_info", ".zdebug_info")
+    sizes = [[section.size for section in file.sections if section.name in names] for file in (one, other)]
+    return sum(sizes[0]) > sum(sizes[1])
+
+
+def _size_of(path: str) -> int:
+    """Returns the bytes of a file, 0 where none is there."""
+    try:
+        return os.path.getsize(path)
+    except (OSError, ValueError):
+        return 0
 
 
 def is_elf(head: memoryview) -> bool:
