@@ -48,8 +48,9 @@ class Life:
 @dataclass(eq=False)
 class Program:
     """number: its place in Programs.all; start, until: as of a life; parent: the program of which this began as a copy,
-    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; replaced: what called that; file: the name of the file that
-    it executes, "" where that is not known; lives: of its threads by number, each by time."""
+    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; replaced: what called that exec;
+    file: the name of the file that it executes, "" where that is not known; lives: of its threads by number, each by
+    time."""
 
     pid: int
     start: int
