@@ -48,7 +48,7 @@ class Life:
 @dataclass(eq=False)
 class Program:
     """number: its place in Programs.all; start, until: as of a life; parent: the program of which this began as a copy,
-    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; replaced: what called that exec;
+    at `start`; exec_name: the name that an exec gave it, None where it began otherwise; replaced: what called it;
     file: the name of the file that it executes, "" where that is not known; lives: of its threads by number, each by
     time."""
 
