@@ -639,6 +639,17 @@ def test_an_exception_in_calls_that_nothing_catches(new: New) -> None:
     assert markers(read(log.exc_leave(WORK).exc_leave(RUN)), "Exception") == [exception]
 
 
+@pytest.mark.parametrize("has_allocations", [False, True])
+@versions()
+def test_classes_of_exceptions_and_locks_take_allocations(new: New, has_allocations: bool) -> None:
+    """Of an object that was allocated before, as the runtime's own exceptions are, recording more would not help."""
+    log = with_names(new()).throw(0x10000).monitor(mono.CONTENTION, 0x20000).monitor(mono.DONE, 0x20000)
+    if has_allocations:
+        log.alloc(TEXT, 0x30000, 24)
+    noted = [issue.count for issue in read(log).report if issue.kind == "classes_unknown"]
+    assert noted == ([] if has_allocations else [2])
+
+
 @versions(since=14)
 def test_the_clause_names_the_exception_that_it_catches(new: New) -> None:
     log = with_names(new()).throw(0x10000).throw(0x20000).clause(mono.CATCH, RUN, 0, 0x10000)

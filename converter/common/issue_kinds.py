@@ -198,6 +198,9 @@ KINDS: dict[str, Kind] = {
         "samples of threads that waited count as idle: the recorder samples every thread at each tick of the CPU time "
         "that all threads use together",
         "how many samples a thread has does not tell how long it ran; perf record does", is_told=True),
+    "classes_unknown": Kind("info",
+        "exceptions and contended locks have no class: the log does not tell of allocations, which name that of an object",
+        "record these as well: mono --profile=log:nodefaults,exception,monitor,alloc,maxframes=16", is_told=True),
     "no_samples": Kind("loss", "the recording has no samples: there is nothing to show"),
     "counts_only": Kind("info", "the recording has counts, and no samples: they are shown as counters",
         "samples tell which functions the counts are of: perf record -g"),

@@ -39,6 +39,8 @@ def to_trace(logs: Sequence[Log], trace: model.TraceBuilder) -> None:
         process = _Process(trace, log)
         trace.processes.append(process.mapped())
         process.note_nameless(trace)
+        n_unknown = 0 if log.stats["alloc"].any() else process.markers.n_without_class()
+        trace.report.note("classes_unknown", n_unknown, where=log.source.path)
 
 
 class _Process:

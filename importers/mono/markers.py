@@ -13,7 +13,7 @@ from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.importers.mono import layout
 from traceferry.importers.mono.decode import Log
 from traceferry.importers.mono.frames import Frames, has_code
-from traceferry.importers.mono.identity import Known
+from traceferry.importers.mono.identity import UNKNOWN, Known
 from traceferry.importers.mono.layout import Event, Gc, Metadata, Monitor
 from traceferry.importers.mono.threads import NONE, ThreadLifetime, pairs, records_by_life
 from traceferry.model import Array, MarkerField, MarkerType, Table, TraceBuilder
@@ -118,6 +118,14 @@ class Markers:
         return rows, rows, {"kind": kind, "title": self._log.texts(rows), "address": self._records["start"][rows]}
 
     # ------------------------------------------------------------ locks and exceptions
+
+    def n_without_class(self) -> int:
+        """Counts the exceptions that were thrown, and the contentions of locks, whose class the log does not tell."""
+        records = self._records
+        rows = records.of(*layout.THROWS, *layout.MONITOR_EVENTS)
+        is_lock = np.isin(records.kind[rows], layout.MONITOR_EVENTS)
+        begins = rows[~is_lock | (records["event"][rows] == Monitor.CONTENTION)]
+        return int((self._known.class_name[begins] == UNKNOWN).sum())
 
     def _contentions(self, rows: Array) -> Found:
         """Finds contentions, from the contention on an object to the next event of it on the thread, or the end of the
