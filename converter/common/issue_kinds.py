@@ -199,7 +199,8 @@ KINDS: dict[str, Kind] = {
         "that all threads use together",
         "how many samples a thread has does not tell how long it ran; perf record does", is_told=True),
     "classes_unknown": Kind("info",
-        "exceptions and contended locks have no class: the log does not tell of allocations, which name that of an object",
+        "exceptions and contended locks have no class: the log does not tell of allocations, which name that of an "
+        "object",
         "record these as well: mono --profile=log:nodefaults,exception,monitor,alloc,maxframes=16", is_told=True),
     "no_samples": Kind("loss", "the recording has no samples: there is nothing to show"),
     "counts_only": Kind("info", "the recording has counts, and no samples: they are shown as counters",
