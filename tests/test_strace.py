@@ -77,6 +77,9 @@ LINES = {
     "text like a result": (r'write(1, "x \") = 3 <0.1>\n", 15) = 15', r'write(1, "x \") = 3 <0.1>\n", 15) = 15'),
     "no result": ("exit_group(0) = ?", "exit_group(0) = ?"),
     "numbers in the name": ("_llseek(3, 0) = 0", "_llseek(3, 0) = 0"),
+    "number of the call, -n": ("[   3] close(3) = 0", "close(3) = 0"),
+    "place of the instruction, -i": ("[00007f6bc5db89f0] close(3) = 0", "close(3) = 0"),
+    "both, of a 32-bit program": ("[ 406] [f7fa5549] clock_gettime64(1, 0) = 0", "clock_gettime64(1, 0) = 0"),
 }  # fmt: skip
 
 

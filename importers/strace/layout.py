@@ -1,6 +1,6 @@
 """Layout: what the lines of strace are.
 
-Source: strace(1) and src/strace.c of strace 6.1: options -f, -t, -tt, -ttt, -r, -T, -k, -Y.
+Source: strace(1) and src/strace.c of strace 6.1: options -f, -t, -tt, -ttt, -r, -T, -k, -Y, -i, -n.
 
     9786  1795850162.115469 openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY) = 3 <0.000044>
     9786  1795850162.115513 read(3,  <unfinished ...>
@@ -39,7 +39,9 @@ _TIME = (
     rb"(?:(?P<day>\d\d:\d\d:\d\d)|(?P<seconds>\d{1,12})(?=\.))(?:\.(?P<fraction>\d{1,9}))?"
     rb"(?: \(\+ {0,16}\d{1,12}\.\d{1,9}\))? "
 )
-LINE = compiled_later(rb" {0,16}" + _THREAD + rb" {0,16}" + _TIME + rb"(?P<rest>.*)")
+# -n: the number of the call; -i: where the instruction is.
+_PLACE = rb"(?:\[[ \d?]{4,8}\] )?(?:\[[0-9a-f?]{8,16}\] )?"
+LINE = compiled_later(rb" {0,16}" + _THREAD + rb" {0,16}" + _TIME + _PLACE + rb"(?P<rest>.*)")
 # Of the number of a thread, or a time.
 BEGINNINGS = tuple(b"[0123456789"[at : at + 1] for at in range(11))
 _RESULT = rb"\s{1,256}= (?P<result>.*?)(?: <(?P<lasted>\d{1,9}\.\d{1,9})>)?"
