@@ -294,6 +294,19 @@ def test_sampled_profiles_are_threads(tmp_path: Path) -> None:
     )
 
 
+def test_threads_and_processes_of_py_spy_are_no_functions(tmp_path: Path) -> None:
+    """--threads and --subprocesses put them in front of the functions; a thread has its name there, once it has one."""
+    names = ["main", "fib", "thread (12)", "thread (12): Main; Thread", 'process 7:"python w.py"']
+    content = stacks.speedscope()
+    content["shared"] = {"frames": [{"name": name} for name in names]}
+    samples = {"samples": [[2, 0], [3, 0, 1], [4, 3, 0]], "weights": [1, 1, 1]}
+    content["profiles"] = [content["profiles"][0] | samples | {"name": 'Thread 12 ""'}]
+    trace = loaded(tmp_path, content)
+    assert (list(stacks_of(trace).values()), trace.threads[0][1].name) == ([{"main": 2, "main;fib": 1}], "Main; Thread")
+    content["exporter"] = "another"
+    assert "thread (12);main" in only(loaded(tmp_path, content))
+
+
 def test_uneven_times_are_weights(tmp_path: Path) -> None:
     content = stacks.speedscope()
     content["profiles"] = content["profiles"][:1]

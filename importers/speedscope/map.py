@@ -33,8 +33,9 @@ from traceferry.timeline.stack_profiles import (
 from traceferry.timeline.stacks import StackTable, intern_paths
 
 NS_OF = {"nanoseconds": 1, "microseconds": 10**3, "milliseconds": 10**6, "seconds": 10**9}
-# py-spy's names of profiles.
+# py-spy's names of profiles; and with --threads and --subprocesses the outermost frames, which are no functions.
 THREAD = compiled_later(r'(?:Process (?P<pid>\d+) )?Thread (?P<tid>0x[0-9A-Fa-f]+|\d+)(?: "(?P<name>.*)")?')
+OWNER = compiled_later(r'thread \((?P<tid>0x[0-9A-Fa-f]+|\d+)\)(?:: (?P<name>.*))?|process \d+:".*"')
 MOST_NS = 1 << 60
 MOST_REAL = 1e18
 THOUSANDTHS = 1000
@@ -75,7 +76,7 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         text_of(text.parsed(members[key])) if key in members else "" for key in ("version", "exporter", "name")
     )
     mapping = _Mapping(text, StackProfile(trace, Input(source.name, "speedscope", version, exporter)))
-    mapping.add_frames(text.parsed(frames), SELF if exporter.startswith("pyinstrument") else None)
+    mapping.add_frames(text.parsed(frames), exporter)
     for nth, one in enumerate(known):
         mapping.add(one, name or source.name, nth)
     mapping.profile.note_empty()
@@ -86,17 +87,28 @@ class _Mapping:
     def __init__(self, text: JsonText, profile: StackProfile) -> None:
         self.text, self.profile, self.trace = text, profile, profile.trace
         self.frames = np.empty(0, np.int32)
+        # By number, of frames that stand for them.
+        self.threads: dict[int, str] = {}
         self.n_bad = self.n_below = self.n_cut = self.n_untimed = 0
 
-    def add_frames(self, frames: list[Any], none: str | None) -> None:
-        """none: the name of what is no function."""
+    def add_frames(self, frames: list[Any], exporter: str) -> None:
+        """exporter: some have frames that are no functions, of which stacks have nothing."""
         rows = []
         for held in frames:
             one = held if isinstance(held, dict) else {"name": held}
             line, column = (_whole(one.get(name)) for name in ("line", "col"))
             place = Place(text_of(one.get("name")) or "[unknown]", text_of(one.get("file")), line, column)
-            rows.append(-1 if place.name == none else self.profile.frames.row(place))
+            rows.append(-1 if self._is_no_function(place, exporter) else self.profile.frames.row(place))
         self.frames = np.array(rows, np.int32)
+
+    def _is_no_function(self, place: Place, exporter: str) -> bool:
+        if exporter.startswith("pyinstrument"):
+            return place.name == SELF
+        found = OWNER.fullmatch(place.name) if exporter.startswith("py-spy") and not place.path else None
+        tid = number_of(found["tid"]) if found and found["tid"] else None
+        if found and tid is not None and found["name"]:
+            self.threads[tid] = found["name"]
+        return found is not None
 
     def add(self, members: dict[str, Range], title: str, nth: int) -> None:
         """Adds a profile as a thread."""
@@ -118,7 +130,8 @@ class _Mapping:
             data, first, last = self._sampled(rows, scale, unit)
             n_rows = len(rows.ts)
         process = self.profile.process(pid, title if pid is None else f"process {pid}", pid, first, last)
-        self.profile.add_thread(process, (found and found["name"]) or name.removesuffix(' ""'), tid, data, n_rows)
+        known = (found and found["name"]) or (self.threads.get(tid) if tid is not None else None)
+        self.profile.add_thread(process, known or name.removesuffix(' ""'), tid, data, n_rows)
 
     def note(self) -> None:
         """Reports, at the end, what was left out or made up of all profiles."""
