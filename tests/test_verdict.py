@@ -373,6 +373,20 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"[unknown] {MAIN}": 3, f"f@app {MAIN}": 97}, "notes": {"code_unmapped": {"count": 3}}},
         ["good recording: 100 samples of cpu-clock, 2ms; 1 loss: --verbose"],
     ),
+    "a program that was built again while it ran": (
+        {"stacks": {f"f@app {MAIN}": 300, f"g@libc.so.6 {MAIN}": 100}, "command": "perf record -g ./app",
+         "notes": {"file_is_another": {"detail": "/home/me/app"}}},
+        ["names may be wrong for 75 % of the samples: they are of other files of these paths",
+         "  app (75 %): give what the program had, --sysroot DIR or --symbols FILE; or let perf tell files apart:"
+         " perf record -g --buildid-mmap ./app"],
+    ),
+    "a library of a container that is another one here, in few samples": (
+        {"stacks": {f"f@app {MAIN}": 397, f"g@libc.so.6 {MAIN}": 3}, "command": "perf record -g ./app",
+         "notes": {"file_is_another": {"detail": "/usr/lib/libc.so.6"}}},
+        ["functions may have the names of another file: what is at a path here is not what the program had there",
+         "  give what it had: --sysroot DIR, or --symbols FILE; or record with --buildid-mmap, which tells files"
+         " apart"],
+    ),
     "switches that a filter left out": (
         {"stacks": {f"f@app {MAIN}": 400}, "command": "perf record -g -e sched:sched_switch --filter 'a > 0' ./app",
          "notes": {"switches_filtered": {"detail": "--filter 'a > 0'"}}},

@@ -57,7 +57,7 @@ class Facts:
     runtime executes; interpreted: those of which the innermost function of a language is one that only its interpreter
     tells of; compiled: those with a function of Python's that was compiled to C, by the library of the innermost one;
     of_cgo: those with a frame of Go that calls C; idle: those where nothing was done; libraries: the names of files
-    with frames in them; single: those of one frame."""
+    with frames in them; leaves: those whose innermost frame is in a file, by its name; single: those of one frame."""
 
     samples: int
     nameless: dict[str, int]
@@ -80,6 +80,7 @@ class Facts:
     of_cgo: int
     idle: int
     libraries: tuple[str, ...]
+    leaves: dict[str, int]
     single: int
 
 
@@ -208,6 +209,7 @@ class _Stacks:
             of_cgo=self._of_cgo(),
             idle=self._idle,
             libraries=self._libraries(),
+            leaves=self._leaves(),
             single=self._sum(used[n_frames == 1]),
         )
 
@@ -220,6 +222,10 @@ class _Stacks:
     def _libraries(self) -> tuple[str, ...]:
         libs = distinct(self._trace.frames["lib"][self._sampled_frames()])
         return tuple(sorted({self._library_names[lib] for lib in libs.tolist() if lib >= 0}))
+
+    def _leaves(self) -> dict[str, int]:
+        lib = self._trace.frames["lib"][self._frame[self._used]].astype(np.int64)
+        return self._by_name(self._library_names, lib[lib >= 0], self._used[lib >= 0])
 
     def _sum(self, rows: Array) -> int:
         return sums.total(self._of_stack[rows])

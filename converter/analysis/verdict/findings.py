@@ -10,7 +10,7 @@ from pathlib import PurePath
 from traceferry.analysis.verdict.case import JUDGED, LOST_FROM, NAMES_FROM, Advice, Case, Finding, amount, percent
 from traceferry.analysis.verdict.interpreted import interpreted
 from traceferry.analysis.verdict.itself import recorder_recorded
-from traceferry.analysis.verdict.names import functions, names, unmapped
+from traceferry.analysis.verdict.names import functions, names, of_other_files, unmapped
 from traceferry.analysis.verdict.runtimes import CLOCK
 from traceferry.analysis.verdict.stacks import callers, no_stacks, stacks
 from traceferry.analysis.verdict.threads import switches_filtered, threads_not_recorded
@@ -31,9 +31,9 @@ def findings(case: Case) -> Iterator[Finding]:
     """Yields what is wrong with a recording, in any order."""
     of_all: tuple[Callable[[Case], Finding | None], ...]
     of_all = (
-        _damaged, _no_samples, _few_samples, _counts_only, _clock, threads_not_recorded, names, unmapped, functions,
-        interpreted, stacks, callers, no_stacks, _lost, _no_symbols, _stripped, _relisted, _switch_missing,
-        switches_filtered, recorder_recorded, _engine_reported,
+        _damaged, _no_samples, _few_samples, _counts_only, _clock, threads_not_recorded, names, of_other_files,
+        unmapped, functions, interpreted, stacks, callers, no_stacks, _lost, _no_symbols, _stripped, _relisted,
+        _switch_missing, switches_filtered, recorder_recorded, _engine_reported,
     )  # fmt: skip
     found = [finding for find in of_all if (finding := find(case)) is not None]
     yield from found

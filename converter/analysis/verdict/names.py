@@ -84,6 +84,20 @@ def names(case: Case) -> Finding | None:
     return Finding("names_missing", 3, "loss", headline, share, tuple(advice), covers)
 
 
+def of_other_files(case: Case) -> Finding | None:
+    """Samples whose innermost function has the name that another file has there: nothing in a picture tells."""
+    paths = {PurePath(path).name: path for path, _ in case.trace.report.notes_of("file_is_another")}
+    n_of = {name: n for name, n in case.facts.leaves.items() if name in paths}
+    share = case.share(sum(n_of.values()))
+    if share < NAMES_FROM or case.facts.samples < MOST_FEW:
+        return None
+    large = ", ".join(f"{name} ({percent(case.share(n))})" for name, n in n_of.items() if case.share(n) >= LIBRARY_FROM)
+    text = f"{large}: give what the program had, --sysroot DIR or --symbols FILE; or let perf tell files apart"
+    advice = Advice("file_is_another", text, case.record_with({"--buildid-mmap": None}))
+    headline = f"names may be wrong for {percent(share)} of {case.the_samples}: they are of other files of these paths"
+    return Finding("file_is_another", 3, "loss", headline, share, (advice,), ("file_is_another",))
+
+
 def unmapped(case: Case) -> Finding | None:
     """Samples at addresses of which the recording does not tell what is there."""
     issue, share = case.issues.get("code_unmapped"), case.share(case.facts.nameless.get(UNKNOWN, 0))
