@@ -74,6 +74,8 @@ _BEGINS = (
     # Linux
     (r"# To display the perf\.data header|# ========\n# captured on", "text of perf report",
      "give the perf.data itself"),
+    (r"(?:[^\t\n]{0,128}\n)?\t *[0-9a-f]{1,16}(?: [^\n]+)?\n", "text of perf script that does not tell threads",
+     "perf script -F +pid makes text that is read"),
     (r"(?:# started on [^\n]*\n)?\s*"
      r"(?:Performance counter stats for |\{\"counter-value\" : |[\d.]+,\w*,[\w:/=-]+,\d+,)",
      "what perf stat says", f"{_OF_NATIVE}; perf stat record -o FILE.data counts into a file that is read"),
