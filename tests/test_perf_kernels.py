@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from traceferry.importers.perf import _programs
 from traceferry.importers.perf._thread_states import Letter, scheduling_columns, seen_running, states, steps_by_thread
 from traceferry.model import PREEMPTED, RUNNABLE, RUNNING, UNKNOWN, WAITING, distinct_and_places
-from traceferry.native.distinct import at_places, distinct_with_places, edges_of_places, rows_of_places
+from traceferry.native.distinct import (
+    at_places,
+    distinct_pairs,
+    distinct_with_places,
+    edges_of_places,
+    rows_of_places,
+)
 
 IN, OUT = 0, 1
 NEVER = (1 << 63) - 1
@@ -46,6 +52,24 @@ def test_distinct_values_of_any_kind(dtype: type[np.number[Any]], values: list[i
     found, places = distinct_and_places(column)
     wanted, inverse = np.unique(column, return_inverse=True)
     assert (found.dtype, found.tolist(), places.tolist()) == (column.dtype, wanted.tolist(), inverse.tolist())
+
+
+@many
+@given(st.lists(st.tuples(*2 * [st.integers(0, 3) | st.integers(0, (1 << 31) - 1)])), st.booleans())
+def test_distinct_pairs(pairs: list[tuple[int, int]], are_sorted: bool) -> None:
+    rows = np.array(sorted(pairs) if are_sorted else pairs, np.int32).reshape(-1, 2)
+    major, minor, place = distinct_pairs(*(np.ascontiguousarray(column) for column in rows.T))
+    assert list(zip(major.tolist(), minor.tolist(), strict=True)) == sorted(set(pairs))
+    assert np.array_equal(np.stack((major, minor), axis=1)[place], rows)
+
+
+def test_distinct_pairs_are_not_negative() -> None:
+    one, negative = np.array([1], np.int32), np.array([-1], np.int32)
+    for columns in ((one, negative), (negative, one)):
+        with pytest.raises(ValueError, match="a negative number"):
+            distinct_pairs(*columns)
+    with pytest.raises(ValueError, match="columns of different lengths"):
+        distinct_pairs(one, one[:0])
 
 
 @many

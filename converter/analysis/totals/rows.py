@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.model import Array, sums
+from traceferry.native.distinct import distinct_pairs
 
 Key = tuple[Any, ...]
 Pair = tuple[Key, list[int]]
@@ -68,7 +69,6 @@ def sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
 
 
 def by_pair(major: Array, minor: Array, values: Array) -> tuple[Array, Array, Array]:
-    """Returns the distinct pairs, int32, sorted, and the sum of the values of each. minor: not negative."""
-    pairs, group = np.unique(major.astype(np.int64) << 32 | minor, return_inverse=True)
-    summed = sums.total_by(group.reshape(-1), values, len(pairs))
-    return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32), summed
+    """Returns the distinct pairs, int32, sorted, and the sum of the values of each. major, minor: not negative."""
+    *pairs, place = distinct_pairs(*(np.ascontiguousarray(column, np.int32) for column in (major, minor)))
+    return pairs[0], pairs[1], sums.total_by(place, values, len(pairs[0]))
