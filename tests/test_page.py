@@ -6,7 +6,9 @@ import base64
 import hashlib
 import html.parser
 import re
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -212,20 +214,35 @@ def test_small_paths_are_joined_where_there_is_no_room(tmp_path: Path) -> None:
     assert [issue.count for issue in trace.report if issue.kind == "page_narrowed"] == [data["joined"]], "and of no try"
 
 
-def test_a_page_is_made_few_times_until_it_fits() -> None:
+@pytest.mark.parametrize(
+    ("estimated", "most_tried"), [(lambda size: size, 2), (lambda size: 3.0 * size, 4), (lambda _: 0, 9)]
+)
+def test_a_page_is_made_few_times_until_it_fits(estimated: Callable[[int], float], most_tried: int) -> None:
     """And with as much detail as there is room for, as if all were tried one after the other."""
-    sizes = [3000 - 200 * nth for nth in range(14)]
-    for most in [*(embed.text_size(size) for size in sizes), *(embed.text_size(size) - 1 for size in sizes)]:
+    sizes, noise = [300_000 - 20_000 * nth for nth in range(14)], Random(0).randbytes(300_000)
+    texts = {size: embed.text_size(len(embed.gzipped(noise[:size]))) for size in sizes}
+    for most in [*texts.values(), *(text - 16 for text in texts.values())]:
         tried: list[int] = []
 
-        def make(size: int, tried: list[int] = tried) -> bytes:
+        def made(size: int, tried: list[int] = tried) -> bytes:
             tried.append(size)
-            return bytes(size)
+            return noise[:size]
 
-        found, data = embed.first_that_fits(sizes, make, most)
-        assert found == len(data) == next((size for size in sizes if embed.text_size(size) <= most), sizes[-1])
-        assert len(tried) <= 6
+        found, data = embed.first_that_fits(sizes, made, estimated, most)
+        assert found == next((size for size in sizes if texts[size] <= most), sizes[-1])
+        assert data == embed.gzipped(noise[:found])
+        assert len(tried) <= most_tried
         assert len(tried) == len(set(tried))
+
+
+@pytest.mark.parametrize("n", [0, 1, embed.CHUNK - 1, embed.CHUNK, 3 * embed.CHUNK + 1])
+def test_compressing_ends_where_there_is_no_room(n: int) -> None:
+    noise = Random(0).randbytes(n)
+    packed = embed.gzipped(noise)
+    assert embed.gzipped_within(noise, len(packed)) == (packed, len(packed))
+    found, size = embed.gzipped_within(noise, len(packed) - 1)
+    assert found is None
+    assert size == pytest.approx(len(packed), rel=0.1)
 
 
 def test_more_counters_than_there_is_room_for(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceferry.symbolication.short_names import brief_name, short_name, short_names
+from traceferry.symbolication.short_names import ShortForms, brief_name, short_name, short_names
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,13 @@ def test_long_names_are_briefer_in_sentences(name: str, brief: str) -> None:
 def test_overloaded_functions_keep_their_arguments() -> None:
     names = ["f(int)", "f(char)", "g(int)", "h(int)", "h", "g(int)"]
     assert short_names(names) == ["f(int)", "f(char)", "g", "h(int)", "h", "g"]
+
+
+def test_short_forms_that_were_found_before_are_found_again() -> None:
+    forms = ShortForms()
+    assert short_names(["f(int)", "f(char)"], forms) == ["f(int)", "f(char)"]
+    assert short_names(["f(int)", "g(int)"], forms) == ["f", "g"], "there is no other f among these"
+    assert forms == {"f(int)": "f", "f(char)": "f", "g(int)": "g"}
 
 
 @given(st.lists(st.text("f() []const.&:", max_size=12)))

@@ -14,6 +14,7 @@ from traceferry.analysis.totals._trees import (
     add_to_ancestors,
     count_above,
     fold_stacks,
+    halved,
     inclusive_by_row,
     mark_ancestors,
     nearest_above,
@@ -139,6 +140,21 @@ def below(parent: Array, node: int) -> list[int]:
         if parent[nth] in found:
             found.append(nth)
     return found
+
+
+@examples(200)
+@given(st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 3)), st.integers(0, LARGEST)))
+def test_each_two_buckets_become_one(amounts: dict[Path, int]) -> None:
+    """Sums end at the largest number."""
+    wanted: Counter[Path] = Counter()
+    for (bucket, node), amount in amounts.items():
+        wanted[bucket // 2, node] = min(wanted[bucket // 2, node] + amount, LARGEST)
+    pairs = np.array(sorted(amounts), np.int32).reshape(-1, 2)
+    values = np.array([amounts[pair] for pair in sorted(amounts)], np.int64)
+    bucket, node, amount = halved(*(np.ascontiguousarray(column) for column in pairs.T), values)
+    assert list(zip(bucket.tolist(), node.tolist(), amount.tolist(), strict=True)) == [
+        (*pair, wanted[pair]) for pair in sorted(wanted)
+    ]
 
 
 @examples(200)

@@ -25,10 +25,19 @@ _OTHER_THINGS = (" to", " for")
 _DIGESTS = compiled_later(r"(?:__?[0-9a-f]{40}){1,2}\Z")
 
 
-def short_names(names: Sequence[str]) -> list[str]:
+class ShortForms(dict[str, str]):
+    """The short form of each name, found when it is first asked for."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = short_name(name)
+        return self[name]
+
+
+def short_names(names: Sequence[str], forms: ShortForms | None = None) -> list[str]:
     """Returns the short form of each of the functions of a profile; the name itself where another function's short form
-    is the same, as those of overloaded functions are."""
-    shorts = {name: short_name(name) for name in dict.fromkeys(names)}
+    is the same, as those of overloaded functions are. forms: of another call for functions of the same profile."""
+    forms = ShortForms() if forms is None else forms
+    shorts = {name: forms[name] for name in dict.fromkeys(names)}
     counts = Counter(shorts.values())
     return [shorts[name] if counts[shorts[name]] == 1 else name for name in names]
 

@@ -16,7 +16,7 @@ from traceferry.analysis.compare.amounts import Key
 from traceferry.analysis.compare.as_json import as_json
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import SMALLER, DiffTree, Measured, diff_tree
-from traceferry.exporters.html.embed import first_that_fits, gzipped
+from traceferry.exporters.html.embed import first_that_fits
 from traceferry.exporters.html.page import write_document
 from traceferry.files.output import Output
 from traceferry.symbolication.short_names import short_names
@@ -28,6 +28,8 @@ SCRIPTS = (
 # Call paths and rows of each table, from much to little, until the data has at most so many characters.
 STEPS = ((20_000, 500), (10_000, 300), (5_000, 200), (2_000, 100), (500, 50), (100, 20))
 MOST_DATA = 400_000
+# Of a call path with its amounts, compressed.
+BYTES_PER_NODE = 10.0
 LONGEST_NAME = 1000
 Json = dict[str, Any]
 
@@ -37,9 +39,12 @@ def write_comparison(comparison: Comparison, out: Output) -> None:
 
     def made(step: tuple[int, int]) -> bytes:
         n_nodes, n_rows = step
-        return gzipped(orjson.dumps(_shaped(comparison, found, tree.largest(n_nodes), n_rows)))
+        return orjson.dumps(_shaped(comparison, found, tree.largest(n_nodes), n_rows))
 
-    _, data = first_that_fits(STEPS, made, MOST_DATA)
+    def estimated(step: tuple[int, int]) -> float:
+        return BYTES_PER_NODE * min(step[0], len(tree.parent))
+
+    _, data = first_that_fits(STEPS, made, estimated, MOST_DATA)
     write_document(out, SCRIPTS, {"data-0": data})
 
 

@@ -26,6 +26,10 @@ PAIRS = DIGITS[np.stack(np.divmod(np.arange(1 << 13), len(ALPHABET)), axis=1)].v
 GROUP = 13  # bytes that are 16 characters
 # Bytes of one element.
 PIECE = GROUP << 16
+# Bytes that are compressed at a time, where it may end early.
+CHUNK = 1 << 17
+# Steps that are chosen by what they are estimated to give, of those that are made to find one.
+MOST_GUESSES = 4
 Step = TypeVar("Step")
 
 
@@ -93,6 +97,20 @@ def gzipped(data: bytes) -> bytes:
     return bytes(packer.compress(data) + packer.flush())
 
 
+def gzipped_within(data: bytes, most: int) -> tuple[bytes | None, int]:
+    """Returns what `gzipped` returns, and how many bytes these are; where they are more than `most`, None and an
+    estimate, from as much as was compressed until then."""
+    packer, parts, size = _gzip(), list[bytes](), 0
+    for end in range(CHUNK, len(data) + CHUNK, CHUNK):
+        parts.append(packer.compress(data[end - CHUNK : end]))
+        size += len(parts[-1])
+        if size > most:
+            return None, max(size * len(data) // min(end, len(data)), most + 1)
+    parts.append(packer.flush())
+    size += len(parts[-1])
+    return (b"".join(parts) if size <= most else None), size
+
+
 def _gzip() -> Any:
     return zlib.compressobj(LEVEL, wbits=31, memLevel=9)
 
@@ -106,16 +124,23 @@ def text_size(n_bytes: int) -> int:
     return -(-n_bytes // GROUP) * 16
 
 
-def first_that_fits(steps: Sequence[Step], make: Callable[[Step], bytes], most_characters: int) -> tuple[Step, bytes]:
-    """Returns the first of the steps with which `make` gives so many characters of text, and what it gives; the last
-    step where none does. steps: more than one, each giving less than the one before: between the first and the last
-    it is looked for by halves, so that few are made."""
-    made: dict[int, bytes] = {}
-
-    def fits(nth: int) -> bool:
-        made[nth] = make(steps[nth])
-        return text_size(len(made[nth])) <= most_characters
-
-    last = len(steps) - 1
-    nth = 0 if fits(0) else bisect_left(range(last), True, lo=1, key=fits)
-    return steps[nth], made[nth] if nth in made else make(steps[nth])
+def first_that_fits(
+    steps: Sequence[Step], made: Callable[[Step], bytes], estimated: Callable[[Step], float], most_characters: int
+) -> tuple[Step, bytes]:
+    """Returns the first of the steps of which what is made has so many characters of text when it is compressed, and
+    that; of the last step where none has. steps: more than one, each giving less than the one before; estimated: about
+    how many bytes it is, compressed. The first ones to be made are chosen by that, then by halves, so that few are."""
+    most = most_characters // 16 * GROUP
+    below, found, data, n_made, factor = -1, len(steps) - 1, b"", 0, 1.0
+    while found - below > 1:
+        nth = (below + found) // 2
+        if n_made < MOST_GUESSES:
+            seem_to_fit = [factor * estimated(step) <= most for step in steps[below + 1 : found - 1]]
+            nth = below + 1 + bisect_left(seem_to_fit, True)
+        packed, size = gzipped_within(made(steps[nth]), most)
+        n_made, factor = n_made + 1, size / max(estimated(steps[nth]), 1)
+        if packed is None:
+            below = nth
+        else:
+            found, data = nth, packed
+    return steps[found], data or gzipped(made(steps[found]))

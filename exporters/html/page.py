@@ -133,7 +133,7 @@ def write_document(
 def _packed(page: PageData, others: dict[str, Any], budget: int) -> tuple[Detail, bytes]:
     """Returns as much detail as there is room for, and the data, compressed JSON."""
     page.limit(budget)
-    detail, data = first_that_fits(DETAILS, lambda d: gzipped(orjson.dumps(page.shaped(d) | others)), budget)
+    detail, data = first_that_fits(DETAILS, lambda d: orjson.dumps(page.shaped(d) | others), page.estimated, budget)
     page.note_narrowed(detail)
     return detail, data
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import orjson
 
 from traceferry.analysis.info.summary import summary_of
 from traceferry.analysis.totals._trees import inclusive_by_row
@@ -33,13 +34,14 @@ from traceferry.analysis.totals.trees import (
 )
 from traceferry.analysis.totals.waits import Wait
 from traceferry.exporters.firefox.tables import lib_of_func
+from traceferry.exporters.html.embed import gzipped
 from traceferry.exporters.html.machine_code import MachineCode
 from traceferry.exporters.tracepoints import MOST_TRACEPOINTS, joined_tracepoints
 from traceferry.exporters.tracepoints import TRACEPOINTS as TRACEPOINTS_EVENT
 from traceferry.heap.views import views_of
 from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
 from traceferry.model.categories import KERNEL
-from traceferry.symbolication.short_names import short_names
+from traceferry.symbolication.short_names import ShortForms, short_names
 from traceferry.timeline.off_cpu import why
 
 Json = dict[str, Any]
@@ -80,6 +82,9 @@ MOST_PARTS, MOST_PARTS_OF_CALLS = 8192, 1024
 FEWEST_COLUMNS = 20
 # Fewer bytes than any amount with its place needs, compressed.
 LEAST_BYTES_OF_AMOUNT = 0.4
+# Of a call path with the names that it needs, compressed; and of how many amounts it is tried out what they need.
+BYTES_PER_NODE = 5.5
+MOST_TRIED = 1 << 15
 # From much to little.
 DETAILS = tuple(
     _detail(nodes, buckets)
@@ -133,6 +138,10 @@ class PageData:
         self._n_tracepoints = _join_tracepoints(trace, trees)
         names = Names({t.tid: t.name for _, t in trace.threads}, {p.pid: p.name for p in trace.processes})
         self._waits = [_wait(trace, wait, names) for wait in collected.waits.longest]
+        self._short_forms = ShortForms()
+        # By how often two parts of time became one; and the amounts of the last of these.
+        self._n_amounts: list[Array] = []
+        self._coarsest: list[Series] = []
 
     @classmethod
     def of(cls, trace: TraceBuilder, progress: Callable[[int], None], is_served: bool = False) -> PageData:
@@ -149,6 +158,33 @@ class PageData:
     def limit(self, n_bytes: int) -> None:
         """Makes the parts of time longer until what they have can be in so many bytes, compressed, at all."""
         self._trees.coarsen_to(int(n_bytes / LEAST_BYTES_OF_AMOUNT))
+
+    def estimated(self, detail: Detail) -> float:
+        """Returns about how many bytes what the page embeds with that much detail has, compressed."""
+        *_, halvings = self._trees.coarser(detail.buckets)
+        n_nodes = min(detail.nodes, len(self._ranked))
+        return BYTES_PER_NODE * n_nodes + self._bytes_per_amount * int(self._amounts_by_rank(halvings)[n_nodes])
+
+    @cached_property
+    def _bytes_per_amount(self) -> float:
+        """Returns what an amount needs with its place, compressed: of some of each series."""
+        series = self._trees.series
+        part = min(MOST_TRIED / max(sum(len(each.node) for each in series), 1), 1.0)
+        tried = [each.part(int(part * len(each.node))) for each in series]
+        n_tried = sum(len(each.node) for each in tried)
+        return len(gzipped(orjson.dumps([_columns(each) for each in tried]))) / n_tried if n_tried else 0.0
+
+    def _amounts_by_rank(self, halvings: int) -> Array:
+        """Returns how many amounts the first so many of the ranked call paths have, where each two parts of time become
+        one so many times: int64, one more than there are paths."""
+        while len(self._n_amounts) <= halvings:
+            is_first = not self._n_amounts
+            self._coarsest = self._trees.series if is_first else [series.coarser(1) for series in self._coarsest]
+            of_node = np.zeros(self._trees.nodes.n, np.int64)
+            for series in self._coarsest:
+                of_node += np.bincount(series.node, minlength=len(of_node))
+            self._n_amounts.append(np.append(0, np.cumsum(of_node[self._ranked])))
+        return self._n_amounts[halvings]
 
     def shaped(self, detail: Detail) -> Json:
         """Returns what the page embeds, with that much detail."""
@@ -259,7 +295,7 @@ class PageData:
         file_of[sources >= 0] = file
         strings = trace.strings
         names = [strings[n] for n in funcs["name"][used].tolist()]
-        shorts = zip(names, short_names(names), strict=True)
+        shorts = zip(names, short_names(names, self._short_forms), strict=True)
         return {
             "funcs": {
                 "name": [*map(_short, names), SMALLER],
@@ -277,11 +313,22 @@ class PageData:
                 "tier": [*rows[:, 2].tolist(), -1],
                 "inlined": [*rows[:, 3].tolist(), 0],
                 # As the constants of own_code: 1 is the user's own.
-                "own": [*whose_code(trace, rows).tolist(), 0],
+                "own": [*self._whose_code(kept.keys).tolist(), 0],
             },
             "categories": _named(trace, trace.categories, ("name", "color")),
             "tiers": _named(trace, trace.tiers, ("name", "family", "color")),
         }
+
+    @cached_property
+    def _own_codes(self) -> Array:
+        """int8, by key of call paths: what `_whose_code` has found, -1 before."""
+        return np.full(len(self._trees.keys.rows), -1, np.int8)
+
+    def _whose_code(self, keys: Array) -> Array:
+        """Returns int8: whose code each of these keys of call paths is, as the constants of own_code."""
+        new = keys[self._own_codes[keys] < 0]
+        self._own_codes[new] = whose_code(self._trace, self._trees.keys.rows[new])
+        return np.asarray(self._own_codes[keys])
 
 
 def _add_live(trees: Trees) -> None:
@@ -386,15 +433,16 @@ def _steps_back(parent: Array) -> list[int]:
 def _series(series: Series, kept: _Kept, measure: int, halvings: int) -> Json:
     """Returns rows by bucket, then node, as differences to the row before. halvings: how often two buckets become
     one."""
-    made = Series(series.process, series.thread, series.measure)
-    made.set(series.bucket >> halvings, kept.node[series.node], series.amount)
+    made = series.coarser(halvings)
+    made.set(made.bucket, kept.node[made.node], made.amount)
+    return {"measure": measure, "process": series.process, "thread": series.thread, **_columns(made)}
+
+
+def _columns(series: Series) -> Json:
     return {
-        "measure": measure,
-        "process": series.process,
-        "thread": series.thread,
-        "bucket": np.diff(made.bucket, prepend=0).tolist(),
-        "node": np.diff(made.node, prepend=0).tolist(),
-        "amount": made.amount.tolist(),
+        "bucket": np.diff(series.bucket, prepend=0).tolist(),
+        "node": np.diff(series.node, prepend=0).tolist(),
+        "amount": series.amount.tolist(),
     }
 
 

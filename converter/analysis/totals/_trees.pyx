@@ -180,6 +180,42 @@ cdef class CallAmounts:
         return m
 
 
+def halved(const int32_t[::1] bucket not None, const int32_t[::1] node not None, const int64_t[::1] amount not None):
+    """Returns (bucket, node, amount) with one bucket of time in place of each two, and the sums, up to 2^63 - 1, of what
+    has the same node there. Rows, given and returned: by bucket, then node, each pair once; amount: not negative."""
+    cdef Py_ssize_t n = bucket.shape[0]
+    cdef Py_ssize_t m = 0
+    cdef Py_ssize_t first = 0
+    cdef Py_ssize_t second, begin, end
+    cdef bint has_first, has_second
+    if node.shape[0] != n or amount.shape[0] != n:
+        raise ValueError("halved: columns of different lengths")
+    found = [np.empty(n, dtype) for dtype in (np.int32, np.int32, np.int64)]
+    cdef int32_t[::1] out_bucket = found[0]
+    cdef int32_t[::1] out_node = found[1]
+    cdef int64_t[::1] out_amount = found[2]
+    with nogil:
+        while first < n:
+            begin = first
+            while begin < n and bucket[begin] == bucket[first]:
+                begin += 1
+            end = begin
+            while end < n and bucket[end] >> 1 == bucket[first] >> 1:
+                end += 1
+            second = begin
+            while first < begin or second < end:
+                has_first = first < begin and (second == end or node[first] <= node[second])
+                has_second = second < end and (first == begin or node[second] <= node[first])
+                out_bucket[m] = bucket[first if has_first else second] >> 1
+                out_node[m] = node[first if has_first else second]
+                out_amount[m] = plus(amount[first] if has_first else 0, amount[second] if has_second else 0)
+                first += has_first
+                second += has_second
+                m += 1
+            first = end
+    return tuple([column[:m].copy() for column in found])
+
+
 cdef bint come_after_parents(const int32_t[::1] parent) noexcept nogil:
     """Returns whether each node's parent is a smaller node, or -1."""
     cdef Py_ssize_t i

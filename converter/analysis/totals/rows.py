@@ -70,5 +70,5 @@ def sorted_places(keys: Sequence[Any]) -> tuple[list[Any], Array]:
 
 def by_pair(major: Array, minor: Array, values: Array) -> tuple[Array, Array, Array]:
     """Returns the distinct pairs, int32, sorted, and the sum of the values of each. major, minor: not negative."""
-    *pairs, place = distinct_pairs(*(np.ascontiguousarray(column, np.int32) for column in (major, minor)))
-    return pairs[0], pairs[1], sums.total_by(place, values, len(pairs[0]))
+    majors, minors, place = distinct_pairs(*(np.ascontiguousarray(column, np.int32) for column in (major, minor)))
+    return majors, minors, sums.total_by(place, values, len(minors))

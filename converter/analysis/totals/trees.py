@@ -7,15 +7,16 @@ the node itself, without what is below; a consumer adds these up for the threads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks
+from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks, halved, inclusive_by_row
 from traceferry.analysis.totals.rows import by_pair
 from traceferry.model import Array, Event, Table, Thread, ThreadData, Trace, TraceBuilder, sums
-from traceferry.native.distinct import distinct_with_places
+from traceferry.native.arrays import longer
+from traceferry.native.distinct import distinct_pairs, distinct_with_places
 from traceferry.native.nodes import NodeTable
 
 FIRST_BUCKETS = 512
@@ -105,12 +106,30 @@ class Series:
     amount: Array = field(default_factory=lambda: np.empty(0, np.int64))
 
     def add(self, bucket: Array, node: Array, amount: Array) -> None:
+        """Adds rows by bucket, then node, each pair once."""
+        if not len(self.node):
+            kept = amount > 0
+            self.bucket, self.node, self.amount = bucket[kept], node[kept], amount[kept]
+            return
         self.set(*(np.concatenate(pair) for pair in ((self.bucket, bucket), (self.node, node), (self.amount, amount))))
 
     def set(self, bucket: Array, node: Array, amount: Array) -> None:
         """Adds up what has the same bucket and node."""
         kept = amount > 0
         self.bucket, self.node, self.amount = by_pair(bucket[kept], node[kept], amount[kept])
+
+    def coarser(self, halvings: int) -> Series:
+        """Returns it with parts of time of which each two become one, so many times."""
+        columns = self.bucket, self.node, self.amount
+        for _ in range(halvings):
+            columns = halved(*columns)
+        return Series(self.process, self.thread, self.measure, *columns)
+
+    def part(self, n_rows: int) -> Series:
+        """Returns so many rows of it, from the middle."""
+        rows = slice((len(self.node) - n_rows) // 2, (len(self.node) + n_rows) // 2)
+        columns = (column[rows] for column in (self.bucket, self.node, self.amount))
+        return Series(self.process, self.thread, self.measure, *columns)
 
 
 class Trees:
@@ -142,9 +161,9 @@ class Trees:
 
     # ------------------------------------------------------------ what is added
 
-    def add(self, process: int, thread: int, data: ThreadData) -> None:
-        """Adds the tables of a thread."""
-        self._add_calls(process, thread, data.calls)
+    def add(self, process: int, thread: int, data: ThreadData) -> int:
+        """Adds the tables of a thread. Returns how many calls it has."""
+        n_calls = self._add_calls(process, thread, data.calls)
         self._add_samples(process, thread, data.samples)
         for row, samples in data.other_samples.items():
             event = self._trace.events[row]
@@ -155,27 +174,32 @@ class Trees:
         self._add_allocations(process, thread, data.allocations)
         self._coarsen()
         self._finish()
+        return n_calls
 
     def add_view(self, process: int, thread: Thread, data: ThreadData) -> None:
         """Adds a table of sizes that is shown as a thread: a measure of its own, without times."""
         measure = Measure(thread.name, thread.sample_unit, is_timed=False)
         for piece in data.samples.pieces():
-            self._add_stacks(self._one(process, -1, measure), piece, np.zeros(len(piece), np.int64), piece["weight"])
+            self._add_stacks(
+                piece, np.zeros(len(piece), np.int32), [(self._one(process, -1, measure), piece["weight"])]
+            )
 
     def _add_samples(self, process: int, thread: int, samples: Table) -> None:
         if not len(samples):
             return
         counted, sampling = self._one(process, thread, SAMPLES), self._trace.sampling
+        weighed = None
+        if sampling is not None and is_weighed(sampling):
+            weighed = self._one(process, thread, measure_of(sampling))
         for piece in samples.pieces():
             n_samples = sampling.n_samples(piece) if sampling is not None else np.ones(len(piece), np.int64)
-            self._add_stacks(counted, piece, self._bucket(piece["ts"]), n_samples)
-        if sampling is not None and is_weighed(sampling):
-            self._add_weights(process, thread, measure_of(sampling), samples)
+            weights = [(counted, n_samples), *([(weighed, piece["weight"])] if weighed is not None else [])]
+            self._add_stacks(piece, self._bucket(piece["ts"]), weights)
 
     def _add_weights(self, process: int, thread: int, measure: Measure, samples: Table) -> None:
         weighed = self._one(process, thread, measure)
         for piece in samples.pieces():
-            self._add_stacks(weighed, piece, self._bucket(piece["ts"]), piece["weight"])
+            self._add_stacks(piece, self._bucket(piece["ts"]), [(weighed, piece["weight"])])
 
     def _add_intervals(self, process: int, thread: int, measure: Measure, samples: Table) -> None:
         """Adds samples that weigh how long they last: to each bucket of time what is in it."""
@@ -190,7 +214,7 @@ class Trees:
             begin = np.where(nth == 0, ts[rows], ends[np.maximum(bucket - 1, 0)])
             # What is beyond the recording's end is in its last bucket.
             until = np.where(nth == n[rows] - 1, ts[rows] + weight[rows], ends[bucket])
-            self._add_stacks(weighed, piece.take(rows), bucket, until - begin)
+            self._add_stacks(piece.take(rows), bucket, [(weighed, until - begin)])
 
     def _add_allocations(self, process: int, thread: int, allocations: Table) -> None:
         if not len(allocations):
@@ -198,33 +222,34 @@ class Trees:
         allocated, objects, freed = (self._one(process, thread, measure) for measure in (ALLOCATED, OBJECTS, FREED))
         for piece in allocations.pieces():
             bucket, size = self._bucket(piece["ts"]), piece["size"]
-            self._add_stacks(allocated, piece, bucket, np.maximum(size, 0))
-            self._add_stacks(objects, piece, bucket, (size > 0).astype(np.int64))
-            if np.any(size < 0):
-                self._add_stacks(freed, piece, bucket, sums.magnitudes(np.minimum(size, 0)))
+            amounts = [(allocated, np.maximum(size, 0)), (objects, (size > 0).astype(np.int64))]
+            amounts += [(freed, sums.magnitudes(np.minimum(size, 0)))] if np.any(size < 0) else []
+            self._add_stacks(piece, bucket, amounts)
 
-    def _add_stacks(self, series: Series, piece: Table, bucket: Array, amount: Array) -> None:
+    def _add_stacks(self, piece: Table, bucket: Array, amounts: Sequence[tuple[Series, Array]]) -> None:
+        """Adds rows with stacks. amounts: what each row has of measures."""
         has_stack = piece["stack"] >= 0
-        stack, amount = piece["stack"][has_stack], np.maximum(amount[has_stack], 0)
+        stack, bucket = piece["stack"][has_stack], bucket[has_stack]
+        amounts = [(series, np.maximum(amount[has_stack], 0)) for series, amount in amounts]
         nodes = self._nodes_of_stacks()
-        total = self.of_stack.get(series.measure, np.zeros(0, np.int64))
-        if len(total) < len(nodes):
-            total = np.concatenate((total, np.zeros(len(nodes) - len(total), np.int64)))
-            self.of_stack[series.measure] = total
         # Of the thread's stacks alone: the trace has those of all threads.
-        used, place = distinct_with_places(stack.astype(np.int64))
-        total[used] = sums.plus(total[used], sums.total_by(place, amount, len(used)))
-        series.add(bucket[has_stack], nodes[stack], amount)
+        used, place = distinct_with_places(np.ascontiguousarray(stack))
+        for series, amount in amounts:
+            total = self.of_stack.get(series.measure, np.zeros(0, np.int64))
+            total = self.of_stack[series.measure] = longer(total, len(nodes))
+            total[used] = sums.plus(total[used], sums.total_by(place, amount, len(used)))
+        _add_rows(bucket, nodes[stack], amounts)
 
-    def _add_calls(self, process: int, thread: int, calls: Table) -> None:
-        """Halves the buckets on the way where the amounts become too many."""
+    def _add_calls(self, process: int, thread: int, calls: Table) -> int:
+        """Halves the buckets on the way where the amounts become too many. Returns how many calls there are."""
         if not len(calls):
-            return
+            return 0
         pending: list[tuple[Array, ...]] = []
-        n_pending, shift = 0, 0
+        n_pending, shift, n_calls = 0, 0, 0
         for bucket, *rest in self._walked(calls):
             pending.append((bucket >> shift, *rest))
             n_pending += len(bucket)
+            n_calls += sums.total(rest[-1])
             if n_pending > self._most:
                 self._add_walked(process, thread, pending)
                 pending, n_pending = [], 0
@@ -233,11 +258,11 @@ class Trees:
                 shift += (before // self.n_buckets).bit_length() - 1
         if pending:
             self._add_walked(process, thread, pending)
+        return sums.limited(n_calls)
 
     def _add_walked(self, process: int, thread: int, parts: list[tuple[Array, ...]]) -> None:
         bucket, node, ns, n_calls = (np.concatenate(column) for column in zip(*parts, strict=True))
-        self._one(process, thread, TIME).add(bucket, node, ns)
-        self._one(process, thread, CALLS).add(bucket, node, n_calls)
+        _add_rows(bucket, node, [(self._one(process, thread, TIME), ns), (self._one(process, thread, CALLS), n_calls)])
 
     def _walked(self, calls: Table) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Yields (bucket, node, ns, calls) of a thread, in pieces."""
@@ -265,7 +290,7 @@ class Trees:
 
     def _bucket(self, ts: Array) -> Array:
         after_start = np.maximum(ts - np.int64(self._trace.start_ts), 0)
-        bucket: Array = np.minimum(after_start // self.width_ns, self.n_buckets - 1)
+        bucket: Array = np.minimum(after_start // self.width_ns, self.n_buckets - 1).astype(np.int32)
         return bucket
 
     def _ends(self) -> Array:
@@ -304,8 +329,7 @@ class Trees:
     def halve(self) -> None:
         """Makes one bucket of each two."""
         self.n_buckets, self.width_ns, _ = self.coarser(self.n_buckets - 1)
-        for series in self.series:
-            series.set(series.bucket // 2, series.node, series.amount)
+        self.series = [series.coarser(1) for series in self.series]
         self._n_done = _n_amounts(self.series[: self._done])
 
     # ------------------------------------------------------------ what comes out
@@ -326,11 +350,26 @@ class Trees:
         node, amount = (np.concatenate(columns) for columns in zip(*((s.node, s.amount) for s in series), strict=True))
         return sums.total_by(node, amount, self.nodes.n)
 
+    def calls_by_func(self) -> tuple[Array, Array, Array]:
+        """Returns what `CallTotals.by_func` returns."""
+        n_funcs, keys = len(self._trace.funcs), self.keys.rows
+        func = np.ascontiguousarray(keys[:, 0])[self.nodes.key]
+        n_calls, own_ns = (self.own(lambda s, m=measure: s.measure == m) for measure in (CALLS, TIME))  # type: ignore[misc]
+        total_ns = inclusive_by_row(self.nodes.parent, func, func, own_ns, n_funcs)
+        return sums.total_by(func, n_calls, n_funcs), total_ns, sums.total_by(func, own_ns, n_funcs)
+
     def total(self, own: Array) -> Array:
         """int64: what each node has with all below it."""
         found = own.copy()
         add_to_ancestors(self.nodes.parent, found)
         return found
+
+
+def _add_rows(bucket: Array, node: Array, amounts: Sequence[tuple[Series, Array]]) -> None:
+    """Adds the same rows to several series, each with amounts of its own, which are not negative."""
+    buckets, nodes, place = distinct_pairs(*(np.ascontiguousarray(column, np.int32) for column in (bucket, node)))
+    for series, amount in amounts:
+        series.add(buckets, nodes, sums.total_by(place, amount, len(nodes)))
 
 
 def _n_amounts(series: list[Series]) -> int:
