@@ -62,8 +62,10 @@ def total_by_func(found: Collected, measure: Measure) -> list[int]:
 @pytest.mark.parametrize("name", [*NAMES, *RECORDINGS])
 def test_a_tree_has_what_the_functions_have(name: str, load: Callable[..., Trace]) -> None:
     trace = traceferry.load(FIXTURES / name) if name in RECORDINGS else trace_named(name, load)
-    found = collected(trace)
-    by_func = {key: column.tolist() for key, column in found.by_func().items()}
+    found, without_tree = collected(trace), collect(trace)
+    by_func = {key: column.tolist() for key, column in without_tree.by_func().items()}
+    assert {key: column.tolist() for key, column in found.by_func().items()} == by_func
+    assert found.processes == without_tree.processes
     assert own_by_func(found, TIME) == by_func["self_ns"]
     assert own_by_func(found, CALLS) == by_func["calls"]
     assert own_by_func(found, SAMPLES) == by_func["samples"]

@@ -105,10 +105,9 @@ class Run:
         is_timed = all(issue.kind not in MADE for issue in trace.report)
         threads = thread_names(trace)
         tree = Tree() if trees is None else tree_of(trace, trees, lambda series: _measure(trace, threads, series))
-        collected.trees = None
         return cls(
             encodable(path),
-            portable(collected),
+            portable(collected, with_tree=False),
             tree,
             sums.limited(trace.end_ts - trace.start_ts),
             sampling,

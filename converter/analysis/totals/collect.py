@@ -73,7 +73,8 @@ class Collected:
         itself."""
         names = ("calls", "total_ns", "self_ns", "samples", "total_samples")
         of = np.arange(len(self.trace.funcs), dtype=np.int32) if group is None else group
-        return dict(zip(names, (*self.calls.by_func(), *self.samples.by_func(of)), strict=True))
+        of_calls = self.calls.by_func() if self.trees is None else self.trees.calls_by_func()
+        return dict(zip(names, (*of_calls, *self.samples.by_func(of)), strict=True))
 
     def weights_by_func(self, group: Array) -> dict[int, tuple[Array, Array]]:
         """Returns for each event the weight of each function itself, and with what it calls: int64. group: as in
@@ -102,8 +103,8 @@ class Collected:
         table = None if latency is None else data.other_samples.get(latency)
         return None if table is None else table["weight"]
 
-    def add(self, process: Process, thread: Thread, data: ThreadData) -> Json:
-        """Adds a thread. Returns what it has."""
+    def add(self, process: Process, thread: Thread, data: ThreadData, n_calls: int) -> Json:
+        """Adds a thread, whose calls were added up before. Returns what it has."""
         allocated = self.allocations.add(data.allocations)
         self.markers.add(data.markers)
         ran = process_of(self.trace, process)
@@ -118,7 +119,7 @@ class Collected:
             "name": thread.name,
             "samples": n_samples,
             **self._add_events(data),
-            "calls": self.calls.add(data.calls),
+            "calls": n_calls,
             "markers": {marker_type.name: len(table) for marker_type, table in data.markers.items()},
             "allocations": {"count": int(allocated[COUNT]), "bytes": int(allocated[BYTES])},
         }
@@ -133,7 +134,7 @@ def collect(
     """Returns the sums of a trace. trees, details: where to add the call trees and what a comparison needs, too;
     progress: called with the number of records done.
 
-    Loads each thread once, one at a time; a thread's tables are gone through in pieces, once, or twice with trees.
+    Loads each thread once, one at a time; a thread's tables are gone through in pieces, its calls once.
     """
     collected = Collected(trace.opened(), trees, details)
     for nth, process in enumerate(collected.trace.processes):
@@ -153,9 +154,11 @@ def collect(
                 if trees is not None:
                     trees.add_view(nth, thread, data)
             else:
-                counts.threads.append(collected.add(process, thread, data))
-                if trees is not None:
-                    trees.add(nth, len(counts.threads) - 1, data)
+                # Trees have what calls are by function, too: one pass through these is enough.
+                n_calls = (
+                    collected.calls.add(data.calls) if trees is None else trees.add(nth, len(counts.threads), data)
+                )
+                counts.threads.append(collected.add(process, thread, data, n_calls))
             del data
             progress(thread.n_records)
     return collected

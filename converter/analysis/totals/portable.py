@@ -143,9 +143,9 @@ class Totals:
         )
 
 
-def portable(collected: Collected) -> Totals:
+def portable(collected: Collected, with_tree: bool = True) -> Totals:
     """Returns the totals of one trace. Functions with equal name, file, line and kind are one, without what only this
-    run has in them."""
+    run has in them. with_tree: with the call trees, where they were made."""
     trace, none = collected.trace, Totals()
     by_func = collected.by_func(_same_functions(trace))
     seen = np.flatnonzero((by_func["calls"] > 0) | (by_func["total_samples"] > 0))
@@ -166,7 +166,7 @@ def portable(collected: Collected) -> Totals:
         none.markers.of_pairs(markers),
         none.marker_sums.of_pairs(marker_sums),
         code_by_tier(trace),
-        Tree() if collected.trees is None else tree_of(trace, collected.trees, _measure),
+        Tree() if collected.trees is None or not with_tree else tree_of(trace, collected.trees, _measure),
         **({} if collected.details is None else _details(collected, collected.details)),
     )
 

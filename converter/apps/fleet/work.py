@@ -103,11 +103,10 @@ class Aggregation:
             trace = busy.trace.opened()
             details, trees = Details(trace), Trees(trace, n_buckets=1)
             collected = collect(trace, trees, details=details)
-            collected.trees = None
             row |= facts_of(trace, collected.n_samples, details)
             row |= {"events": _events_of(collected), "idle_samples": busy.n_idle}
             functions = Rows(Totals().functions.columns)
-            totals = replace(portable(collected), functions=functions, tree=forest_of(trace, trees))
+            totals = replace(portable(collected, with_tree=False), functions=functions, tree=forest_of(trace, trees))
             return Result(row, totals)
 
 
