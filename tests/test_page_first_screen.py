@@ -26,6 +26,7 @@ from traceferry.analysis.totals.own_code import (
     OUTSIDE,
     OWN,
     PASSING,
+    OwnCode,
     whose_code,
 )
 from traceferry.model import Trace
@@ -196,6 +197,15 @@ def test_without_categories_functions_are_the_users() -> None:
         thread.load(trace)
     rows = np.stack([trace.frames[key] for key in ("func", "category", "tier")] + [trace.frames["func"]], axis=1)
     assert (whose_code(trace, rows) == OWN).any()
+
+
+def test_whose_code_is_found_once() -> None:
+    trace = sampled([(Called("main", "Native"), Called("malloc", "Native"), Called("read", "Kernel"))])
+    rows = np.stack([trace.frames[key] for key in ("func", "category", "tier")] + [trace.frames["func"] * 0], axis=1)
+    own_code, wanted = OwnCode(trace), whose_code(trace, rows).tolist()
+    assert own_code.of(rows[[1, 1]]).tolist() == [wanted[1]] * 2
+    assert own_code.of(rows).tolist() == wanted
+    assert own_code.of(rows[:0]).tolist() == []
 
 
 def test_the_users_code_the_runtime_the_system_and_the_kernel_have_colours_apart() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from traceferry.model import TIERS, containing_interval
-from traceferry.model.tables import GrowingTable
+from traceferry.model.tables import GrowingTable, Strings
 
 LAST = (1 << 64) - 1
 
@@ -12,6 +12,12 @@ LAST = (1 << 64) - 1
 def held_by(ranges: list[tuple[int, int]], *addresses: int) -> list[int]:
     begins, sizes = np.array(ranges, np.uint64).reshape(-1, 2).T
     return [int(row) for row in containing_interval(begins, sizes, np.array(addresses, np.uint64))]
+
+
+def test_texts_of_a_column() -> None:
+    strings = Strings()
+    assert [strings.intern(text) for text in ("a", "b")] == [0, 1]
+    assert strings.of(np.array([1, -1, 0, 1], np.int32)) == ["b", "", "a", "b"]
 
 
 def test_the_range_that_holds_an_address() -> None:

@@ -23,6 +23,7 @@ from traceferry.analysis.totals.details import Details, bucket_of, middle_of
 from traceferry.analysis.totals.per_run import stable_name
 from traceferry.analysis.totals.portable import Amounts, Totals, Tree, portable
 from traceferry.analysis.totals.rows import Rows
+from traceferry.analysis.totals.sums_of_trace import ranked
 from traceferry.analysis.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
 from traceferry.model import Trace, sums
 
@@ -166,6 +167,14 @@ def test_durations_of_a_bucket_are_alike_and_buckets_rise(durations: list[int]) 
     bucket = bucket_of(ns)
     assert np.all(np.diff(bucket) >= 0)
     assert np.all(np.abs(middle_of(bucket) - ns) <= ns / 64)
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 2), st.sampled_from("ab"))), st.integers(0, 30))
+def test_rows_are_ranked_by_value_then_name_then_row(rows: list[tuple[int, int, str]], most: int) -> None:
+    columns = [np.array([row[nth] for row in rows], np.int64) for nth in (0, 1)]
+    chosen = np.arange(0, len(rows), 2)
+    wanted = sorted(chosen.tolist(), key=lambda row: (-rows[row][0], -rows[row][1], rows[row][2], row))
+    assert ranked(chosen, columns, lambda row: rows[row][2], most) == wanted[:most]
 
 
 def test_details_are_those_of_the_recording() -> None:

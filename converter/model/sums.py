@@ -42,6 +42,8 @@ def total_by(group: Array, values: Array, n_groups: int) -> Array:
 
 def plus(a: Array, b: Array) -> Array:
     """Returns int64: the sums of two arrays, element by element."""
+    if _largest(a) + _largest(b) <= LARGEST:
+        return np.asarray(a + b, np.int64)
     return _joined((a >> LOW) + (b >> LOW), (a & LOW_MASK) + (b & LOW_MASK))
 
 
@@ -78,10 +80,12 @@ def _n_saturated(found: Any) -> int:
 
 def _fits(values: Array) -> bool:
     """Whether no sum of some of them can overflow."""
-    if not len(values):
-        return True
-    largest = max(int(values.max()), -int(values.min()))
-    return largest * len(values) <= LARGEST
+    return _largest(values) * len(values) <= LARGEST
+
+
+def _largest(values: Array) -> int:
+    """Returns the largest absolute value, 0 of none."""
+    return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 
 def _joined(high: Array, low: Array) -> Array:

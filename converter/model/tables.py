@@ -331,6 +331,11 @@ class Strings:
         self._list.append(text)
         return len(self._list) - 1
 
+    def of(self, indices: Array) -> list[str]:
+        """Returns the texts of these indices."""
+        texts = self._list
+        return [texts[index] if index >= 0 else "" for index in indices.tolist()]
+
     def __len__(self) -> int:
         return len(self._list)
 

@@ -419,6 +419,10 @@ class Trace:
         """Returns the name of a row of `funcs`."""
         return self.strings[int(self.funcs["name"][func])]
 
+    def func_names(self, funcs: Array) -> list[str]:
+        """Returns the names of rows of `funcs`."""
+        return self.strings.of(self.funcs["name"][funcs])
+
     def global_tables(self) -> Sequence[Table]:
         """Returns the tables that all threads share."""
         return [getattr(self, spec.name) for spec in GLOBAL_TABLES]

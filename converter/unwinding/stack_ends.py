@@ -11,13 +11,12 @@ from traceferry.common.patterns import compiled_later
 
 _GO = r"\w*(?:\.abi0)?"
 # Nobody calls them; what looks like their caller is what the memory behind has held before.
-_BEGINNINGS = compiled_later(
-    r"(?:(?:__)?makecontext|__start_?context|\w*make_fcontext)(?:@\S+)?|runtime\.(?:goexit|rt0_go)(?:\.abi0)?"
-)
+_BEGINNING = r"(?:(?:__)?makecontext|__start_?context|\w*make_fcontext)(?:@\S+)?|runtime\.(?:goexit|rt0_go)(?:\.abi0)?"
+_BEGINNINGS = compiled_later(_BEGINNING)
 # Behind them is nothing but the beginning, which unwinding finds, and frame pointers may not. Programs have functions
 # of these names, too.
-_OF_THREADS = compiled_later(
-    r"(?:_start(?:_c)?|main|__libc_start_\w+|__libc_init|_?_?(?:start_thread|clone3?|thread_start)|_dl_start\w*)"
+_BEGINNINGS_OF_THREADS = compiled_later(
+    rf"{_BEGINNING}|(?:_start(?:_c)?|main|__libc_start_\w+|__libc_init|_?_?(?:start_thread|clone3?|thread_start)|_dl_start\w*)"
     rf"(?:@\S+)?|runtime\.mstart{_GO}"
 )
 # Their callers are on the stack that they have left.
@@ -34,7 +33,7 @@ def is_beginning(name: str) -> bool:
 
 def begins_thread(name: str) -> bool:
     """Returns whether a stack that has a function of this name has the beginning of its thread, or nearly so."""
-    return is_beginning(name) or _OF_THREADS.fullmatch(name) is not None
+    return _BEGINNINGS_OF_THREADS.fullmatch(name) is not None
 
 
 def is_switch(name: str) -> bool:

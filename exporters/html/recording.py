@@ -17,7 +17,6 @@ import orjson
 from traceferry.analysis.info.summary import summary_of
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.collect import Collected, collect
-from traceferry.analysis.totals.own_code import whose_code
 from traceferry.analysis.totals.ratios import ratios_of
 from traceferry.analysis.totals.trees import (
     ALLOCATED,
@@ -294,7 +293,7 @@ class PageData:
         file_of = np.full(len(used), -1, np.int64)
         file_of[sources >= 0] = file
         strings = trace.strings
-        names = [strings[n] for n in funcs["name"][used].tolist()]
+        names = trace.func_names(used)
         shorts = zip(names, short_names(names, self._short_forms), strict=True)
         return {
             "funcs": {
@@ -313,22 +312,11 @@ class PageData:
                 "tier": [*rows[:, 2].tolist(), -1],
                 "inlined": [*rows[:, 3].tolist(), 0],
                 # As the constants of own_code: 1 is the user's own.
-                "own": [*self._whose_code(kept.keys).tolist(), 0],
+                "own": [*self._collected.own_code.of(rows).tolist(), 0],
             },
             "categories": _named(trace, trace.categories, ("name", "color")),
             "tiers": _named(trace, trace.tiers, ("name", "family", "color")),
         }
-
-    @cached_property
-    def _own_codes(self) -> Array:
-        """int8, by key of call paths: what `_whose_code` has found, -1 before."""
-        return np.full(len(self._trees.keys.rows), -1, np.int8)
-
-    def _whose_code(self, keys: Array) -> Array:
-        """Returns int8: whose code each of these keys of call paths is, as the constants of own_code."""
-        new = keys[self._own_codes[keys] < 0]
-        self._own_codes[new] = whose_code(self._trace, self._trees.keys.rows[new])
-        return np.asarray(self._own_codes[keys])
 
 
 def _add_live(trees: Trees) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.costs import Cost, costs_of, is_without_name, library_of
+from traceferry.analysis.totals.own_code import OwnCode
 from traceferry.common.patterns import compiled_later
 from traceferry.common.units import format_amount, format_duration
 from traceferry.model import Array, TraceBuilder, sums
@@ -32,14 +33,15 @@ def costs_json(collected: Collected) -> list[Json]:
     trace, of_samples = collected.samples.by_stack()
     of_waits = collected.waits.by_stack[:, 0]
     is_sampled = bool(trace.events) and trace.events[0].kind != OFF_CPU.kind
-    found = [_json(trace, "samples", trace.sample_unit, of_samples)] if is_sampled or not trace.events else []
-    found.append(_json(trace, OFF_CPU.name, "ns", of_waits))
+    own_code = collected.own_code
+    found = [_json(trace, "samples", trace.sample_unit, of_samples, own_code)] if is_sampled or not trace.events else []
+    found.append(_json(trace, OFF_CPU.name, "ns", of_waits, own_code))
     return [costs for costs in found if costs["largest"]]
 
 
-def _json(trace: TraceBuilder, of: str, unit: str, of_stack: Array) -> Json:
+def _json(trace: TraceBuilder, of: str, unit: str, of_stack: Array, own_code: OwnCode) -> Json:
     whole = sums.total(of_stack)
-    costs = costs_of(trace, of_stack)
+    costs = costs_of(trace, of_stack, own_code)
     busy = whole - sum(cost.amount for cost in costs if cost.is_idle)
     costs = [cost for cost in costs if cost.amount >= LEAST_COST * (whole if cost.is_idle else busy)]
     return {"of": of, "unit": unit, "whole": whole, "largest": [_cost(trace, cost) for cost in costs]}

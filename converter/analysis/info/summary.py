@@ -120,7 +120,7 @@ def summary_of(collected: Collected, top: int = TOP, sort: str = "self", inputs:
             "total": _n_functions(trace),
             "samples": collected.n_samples,
             "sample_unit": trace.sample_unit,
-            "self_ns": sums.total(collected.by_func()["self_ns"]),
+            "self_ns": sums.total(collected.calls_by_func()[2]),
             "top": functions_json(collected, top, sort),
         },
         "allocations": _allocations(trace, collected.allocations, top),
@@ -155,13 +155,13 @@ def functions_json(collected: Collected, top: int, sort: str) -> list[Json]:
     is_seen = (columns["calls"] > 0) | (columns["total_samples"] > 0)
     for _, total in weights.values():
         is_seen |= total > 0
-    order = ranked(np.flatnonzero(is_seen), ranked_by, trace.func_name)
+    order = ranked(np.flatnonzero(is_seen), ranked_by, trace.func_name, top)
     n_in_group = _group_sizes(collected, group)
     return [
         _function(trace, func, n_in_group.get(func, 1))
         | {name: int(c[func]) for name, c in columns.items()}
         | _weights(trace, {row: (int(own[func]), int(total[func])) for row, (own, total) in weights.items()})
-        for func in order[:top]
+        for func in order
     ]
 
 
@@ -251,14 +251,13 @@ def _allocations(trace: TraceBuilder, totals: AllocationTotals, top: int) -> Jso
     by_class, by_site = totals.by_class, totals.by_site(trace)
     row_of_caller = np.append(np.int64(0), allocators(trace)[: len(by_site) - 1] + 1)
     by_site = np.stack([sums.total_by(row_of_caller, column, len(by_site)) for column in by_site.T], axis=1)
-    classes = ranked(np.flatnonzero(by_class.any(axis=1)), (by_class[:, BYTES],), lambda row: trace.strings[row - 1])
-    sites = ranked(np.flatnonzero(by_site.any(axis=1)), (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row)
+    has_class, has_site = (np.flatnonzero(amounts.any(axis=1)) for amounts in (by_class, by_site))
+    classes = ranked(has_class, (by_class[:, BYTES],), lambda row: trace.strings[row - 1], top)
+    sites = ranked(has_site, (by_site[:, BYTES], by_site[:, COUNT]), lambda row: row, top)
     return {
         **_amounts(total_amounts(by_class)),
-        "classes": [
-            {"name": trace.strings[row - 1] or UNKNOWN_CLASS, **_amounts(by_class[row])} for row in classes[:top]
-        ],
-        "sites": [{"stack": _stack_names(trace, row - 1), **_amounts(by_site[row])} for row in sites[:top]],
+        "classes": [{"name": trace.strings[row - 1] or UNKNOWN_CLASS, **_amounts(by_class[row])} for row in classes],
+        "sites": [{"stack": _stack_names(trace, row - 1), **_amounts(by_site[row])} for row in sites],
     }
 
 
@@ -374,9 +373,9 @@ def _coverage(trace: Trace, top: int) -> Json | None:
         return None
     return {
         **_covered(table),
-        "assemblies": _covered_by(trace, table, ("assembly",)),
-        "classes": _covered_by(trace, table, ("assembly", "class_name"))[:top],
-        "methods": _covered_by(trace, table, ("assembly", "class_name", "method", "path"))[:top],
+        "assemblies": _covered_by(trace, table, ("assembly",), len(table)),
+        "classes": _covered_by(trace, table, ("assembly", "class_name"), top),
+        "methods": _covered_by(trace, table, ("assembly", "class_name", "method", "path"), top),
     }
 
 
@@ -387,14 +386,17 @@ def _covered(table: Table) -> Json:
 COVERAGE_NAMES = {"assembly": "assembly", "class_name": "class", "method": "method", "path": "file"}
 
 
-def _covered_by(trace: Trace, table: Table, keys: tuple[str, ...]) -> list[Json]:
+def _covered_by(trace: Trace, table: Table, keys: tuple[str, ...], most: int) -> list[Json]:
     values, group = np.unique(np.stack([table[key] for key in keys], axis=1), axis=0, return_inverse=True)
     statements, covered = (
         sums.total_by(group.reshape(-1), table[name], len(values)) for name in ("statements", "covered")
     )
     names = [[trace.strings[index] or None for index in row] for row in values.tolist()]
     order = ranked(
-        np.arange(len(values)), (statements - covered, statements), lambda row: [name or "" for name in names[row]]
+        np.arange(len(values)),
+        (statements - covered, statements),
+        lambda row: [name or "" for name in names[row]],
+        most,
     )
     return [
         {

@@ -10,6 +10,7 @@ import numpy as np
 from traceferry.analysis.totals.accesses import AccessTotals, access_events, latency_event
 from traceferry.analysis.totals.branches import BranchTotals
 from traceferry.analysis.totals.details import Details
+from traceferry.analysis.totals.own_code import OwnCode
 from traceferry.analysis.totals.sums_of_trace import (
     BYTES,
     COUNT,
@@ -53,6 +54,7 @@ class Collected:
         self.details = details
         self.calls = CallTotals(trace.frames, trace.funcs)
         self.samples = SampleTotals(trace)
+        self.own_code = OwnCode(trace)
         self.of_events = [EventAmounts() for _ in trace.events]
         # Where one event was recorded, its samples tell what its weights would.
         self.weights = {row: SampleTotals(trace) for row in range(len(trace.events)) if len(trace.events) > 1}
@@ -73,8 +75,11 @@ class Collected:
         itself."""
         names = ("calls", "total_ns", "self_ns", "samples", "total_samples")
         of = np.arange(len(self.trace.funcs), dtype=np.int32) if group is None else group
-        of_calls = self.calls.by_func() if self.trees is None else self.trees.calls_by_func()
-        return dict(zip(names, (*of_calls, *self.samples.by_func(of)), strict=True))
+        return dict(zip(names, (*self.calls_by_func(), *self.samples.by_func(of)), strict=True))
+
+    def calls_by_func(self) -> tuple[Array, Array, Array]:
+        """Returns what `CallTotals.by_func` returns."""
+        return self.calls.by_func() if self.trees is None else self.trees.calls_by_func()
 
     def weights_by_func(self, group: Array) -> dict[int, tuple[Array, Array]]:
         """Returns for each event the weight of each function itself, and with what it calls: int64. group: as in

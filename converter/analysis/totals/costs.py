@@ -23,7 +23,7 @@ from traceferry.analysis.totals.own_code import (
     OUTSIDE,
     OWN,
     PASSING,
-    whose_code,
+    OwnCode,
 )
 from traceferry.analysis.totals.trees import Keys, nearest_kept
 from traceferry.common.patterns import compiled_later
@@ -68,15 +68,15 @@ class Cost(NamedTuple):
     is_in_memory: bool = False
 
 
-def costs_of(trace: TraceBuilder, of_stack: Array) -> list[Cost]:
+def costs_of(trace: TraceBuilder, of_stack: Array, own_code: OwnCode) -> list[Cost]:
     """Returns the largest, the largest first, and behind them where nothing was done. of_stack: int64, amounts of the
-    trace's first stacks. Code in memory without names is a cost as one, where no function of the user's calls it, or a
-    native one does by itself or through a trampoline: what functions of a runtime call may be a stub of its own. Where
-    nothing is the user's, functions are what there is, and what the kernel does counts for the one that called it.
-    Functions of a library without names are one."""
+    trace's first stacks; own_code: of the trace. Code in memory without names is a cost as one, where no function of
+    the user's calls it, or a native one does by itself or through a trampoline: what functions of a runtime call may be
+    a stub of its own. Where nothing is the user's, functions are what there is, and what the kernel does counts for the
+    one that called it. Functions of a library without names are one."""
     if not np.any(of_stack):
         return []
-    paths = _Paths(trace, of_stack)
+    paths = _Paths(trace, of_stack, own_code)
     is_idle, is_in_memory = paths.kind == IDLE, paths.kind == IN_MEMORY
     is_owner = paths.kind == OWN
     if is_owner.any():
@@ -99,7 +99,7 @@ def costs_of(trace: TraceBuilder, of_stack: Array) -> list[Cost]:
 class _Paths:
     """The call paths by function of stacks that have anything, with those above them."""
 
-    def __init__(self, trace: TraceBuilder, of_stack: Array) -> None:
+    def __init__(self, trace: TraceBuilder, of_stack: Array, own_code: OwnCode) -> None:
         keys, nodes = Keys(trace), NodeTable()
         n = len(trace.stacks)
         node_of_stack = np.full(n, -1, np.int32)
@@ -116,7 +116,7 @@ class _Paths:
         used, of_key = np.unique(nodes.key[rows], return_inverse=True)
         facts, self._of_key = keys.rows[used], of_key.reshape(-1)
         self._facts, self._lib = facts, _libs(trace, facts[:, 0])
-        self.kind = whose_code(trace, facts)[self._of_key]
+        self.kind = own_code.of(facts)[self._of_key]
         self.func = _without_names(trace, facts[:, 0], self._lib)[self._of_key]
         categories = [*(trace.strings[name] == NATIVE for name in trace.categories["name"].tolist()), False]
         self.is_native = np.array(categories, bool)[facts[:, 1]][self._of_key]
@@ -174,9 +174,9 @@ class _Paths:
         caller = nearest_kept(self.parent, (self.kind < OF_KERNEL) | (self.parent < 0))
         by_key = sums.total_by(self._of_key[caller], total, len(self._facts))
         makers: dict[str, int] = {}
-        for nth in np.flatnonzero(by_key).tolist():
-            maker = self._maker(nth)
-            makers[maker] = makers.get(maker, 0) + int(by_key[nth])
+        keys = np.flatnonzero(by_key)
+        for maker, of_key in zip(self._makers(keys), by_key[keys].tolist(), strict=True):
+            makers[maker] = makers.get(maker, 0) + of_key
         makers.pop("", None)
         maker, of_maker = max(makers.items(), key=lambda item: item[1], default=("", 0))
         add_to_ancestors(self.parent.astype(np.int32), total)
@@ -187,21 +187,24 @@ class _Paths:
             callee, of_callee = int(self.func[least]), int(total[least])
         return Cost(-1, amount, 0, callee, of_callee, maker, of_maker)
 
-    def _maker(self, key: int) -> str:
-        """Returns whose code it is, in a word: "node", "V8", "libc"; "" where that is not known."""
-        trace, lib = self._trace, int(self._lib[key])
-        func, category = self._facts[key, :2].tolist()
-        name, source = trace.func_name(func), int(trace.funcs["source"][func])
-        path = trace.strings[int(trace.sources["path"][source])] if source >= 0 else ""
-        if path.startswith("node:") or name.startswith("node::"):
-            return "node"
-        if name.startswith("v8::"):
-            return "V8"
-        is_known = category >= 0 and trace.strings[int(trace.categories["name"][category])] in (RUNTIME, SYSTEM, KERNEL)
-        if not is_known or lib < 0:
-            return ""
-        library = trace.strings[int(trace.libs["name"][lib])]
-        return "the kernel" if library.startswith("[kernel") else _VERSION.sub("", library)
+    def _makers(self, keys: Array) -> list[str]:
+        """Returns whose code each of these is, in a word: "node", "V8", "libc"; "" where that is not known."""
+        trace, facts = self._trace, self._facts[keys]
+        sources, libs = trace.funcs["source"][facts[:, 0]], self._lib[keys]
+        known = [name in (RUNTIME, SYSTEM, KERNEL) for name in trace.strings.of(trace.categories["name"])]
+        is_known = np.array([*known, False], bool)[facts[:, 1]] & (libs >= 0)
+        paths = trace.strings.of(np.append(trace.sources["path"], -1)[sources])
+        libraries = trace.strings.of(np.append(trace.libs["name"], -1)[np.where(is_known, libs, -1)])
+        return list(map(_maker, trace.func_names(facts[:, 0]), paths, libraries))
+
+
+def _maker(name: str, path: str, library: str) -> str:
+    """library: of code that is known not to be the user's, else ""."""
+    if path.startswith("node:") or name.startswith("node::"):
+        return "node"
+    if name.startswith("v8::"):
+        return "V8"
+    return "the kernel" if library.startswith("[kernel") else _VERSION.sub("", library)
 
 
 def library_of(trace: Trace, func: int) -> str:
@@ -217,6 +220,8 @@ def is_without_name(trace: Trace, func: int) -> bool:
 
 
 def _is_without_name(name: str, library: str) -> bool:
+    if "0x" not in name:
+        return False
     found = ADDRESS.fullmatch(name)
     return BEGINS_AT.fullmatch(name) is not None or (found is not None and found[1] == library)
 
@@ -233,8 +238,8 @@ def _libs(trace: Trace, funcs: Array) -> Array:
 def _without_names(trace: Trace, funcs: Array, libs: Array) -> Array:
     """Returns these functions; in place of those without names the first one of their library."""
     shown, first = funcs.copy(), dict[int, int]()
-    names = [trace.strings[int(name)] for name in trace.libs["name"].tolist()]
-    for row, (func, lib) in enumerate(zip(funcs.tolist(), libs.tolist(), strict=True)):
-        if lib >= 0 and _is_without_name(trace.func_name(func), names[lib]):
-            shown[row] = first.setdefault(lib, func)
+    names, libraries = trace.func_names(funcs), trace.strings.of(trace.libs["name"])
+    for row, (name, lib) in enumerate(zip(names, libs.tolist(), strict=True)):
+        if lib >= 0 and _is_without_name(name, libraries[lib]):
+            shown[row] = first.setdefault(lib, funcs[row])
     return np.asarray(shown)

@@ -81,8 +81,8 @@ class IdleStacks:
         """Whether there are functions or categories that may be idle: most recordings have none."""
         trace, n = self._trace, self._n_funcs
         self._n_funcs = len(trace.funcs)
-        names = trace.funcs["name"][n:].tolist() if not self._has_idle else []
-        self._has_idle = self._has_idle or any(is_idle(trace.strings[name], is_kernel=True) for name in names)
+        names = trace.strings.of(trace.funcs["name"][n:]) if not self._has_idle else []
+        self._has_idle = self._has_idle or not (_NAMES | _NAMES_OF_KERNEL).isdisjoint(names)
         return self._has_idle or IDLE in self._categories()
 
     def _categories(self) -> list[str]:
@@ -91,7 +91,7 @@ class IdleStacks:
     def _kinds(self) -> Array:
         """uint8, of each function."""
         trace, n = self._trace, len(self._kind)
-        names = (trace.strings[name] for name in trace.funcs["name"][n:].tolist())
+        names = trace.strings.of(trace.funcs["name"][n:])
         more = [
             _IDLE * is_idle(name, is_kernel=False) | _IDLE_OF_KERNEL * is_idle(name, is_kernel=True)
             | _INTERRUPT * is_interrupt(name)

@@ -19,15 +19,15 @@ NAMELESS = compiled_later(rf"\[unknown\]|\[code in .+\]|{ADDRESS.pattern}|(?:.+ 
 
 def grouped_addresses(trace: Trace) -> Array:
     """Returns for each func, int32, the first one that is such an address of the same library; for others the func."""
-    frames, strings = trace.frames, trace.strings
+    frames = trace.frames
     group = np.arange(len(trace.funcs), dtype=np.int32)
     in_library = frames["lib"] >= 0
     pairs = zip(frames["func"][in_library].tolist(), frames["lib"][in_library].tolist(), strict=True)
-    names, libraries = trace.funcs["name"], trace.libs["name"]
+    names, libraries = (trace.strings.of(table["name"]) for table in (trace.funcs, trace.libs))
     first: dict[str, int] = {}
     for func, lib in dict.fromkeys(pairs):
-        found = ADDRESS.fullmatch(strings[int(names[func])])
-        if found is not None and found[1] == (library := strings[int(libraries[lib])]):
+        name, library = names[func], libraries[lib]
+        if name.startswith(f"{library}+0x") and (found := ADDRESS.fullmatch(name)) and found[1] == library:
             group[func] = first.setdefault(library, func)
     return group
 

@@ -172,6 +172,22 @@ _LIBRARY_FUNCTION = {
 _RUST_LIBRARY = compiled_later(r"<?(?:core|alloc|hashbrown|compiler_builtins|std_detect)(?:\[[0-9a-f]+\])?::.*")
 
 
+class OwnCode:
+    """Whose code what a trace has is, found once."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def of(self, rows: Array) -> Array:
+        """Returns what `whose_code` returns."""
+        wanted = list(map(tuple, rows.tolist()))
+        new = list(dict.fromkeys(row for row in wanted if row not in self._known))
+        if new:
+            self._known.update(zip(new, whose_code(self._trace, np.array(new, np.int32)).tolist(), strict=True))
+        return np.array([self._known[row] for row in wanted], np.int8)
+
+
 def whose_code(trace: Trace, rows: Array) -> Array:
     """Returns int8: whose code each row is, as the constants above. rows: int32 [n, 4], func, category, tier and
     whether it is inlined, as `Keys.rows`. Without a category, as in recordings of calls, functions are the user's

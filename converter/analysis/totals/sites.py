@@ -17,7 +17,8 @@ WRAPPER = "(wrapper "
 def allocators(trace: Trace) -> Array:
     """Returns for each stack who allocated, by its row, without wrappers. The stack itself where there is nobody
     else."""
-    is_wrapper = np.array([trace.func_name(func).startswith(WRAPPER) for func in range(len(trace.funcs))] + [False])
+    names = trace.strings.of(trace.funcs["name"])
+    is_wrapper = np.array([*(name.startswith(WRAPPER) for name in names), False], bool)
     stacks = np.arange(len(trace.stacks))
     of_stack = is_wrapper[trace.frames["func"][trace.stacks["frame"]]]
     kept = nearest_kept(trace.stacks["prefix"].astype(np.int64), ~of_stack)

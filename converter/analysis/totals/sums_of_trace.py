@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,10 +242,20 @@ def _groups(marker_type: MarkerType, table: Table) -> Rows:
     return kind.of(keys, np.stack([np.ones_like(dur), dur, dur, *(table[name] for name in names)], axis=1))
 
 
-def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any]) -> list[int]:
-    """Returns the rows by falling values of the columns; ties go by name, then by row."""
-    values = {row: tuple(-int(column[row]) for column in columns) for row in rows.tolist()}
-    return sorted(values, key=lambda row: (values[row], name(row), row))
+def ranked(rows: Array, columns: Sequence[Array], name: Callable[[int], Any], most: int) -> list[int]:
+    """Returns the first rows, at most so many, by falling values of the columns; ties go by name, then by row. rows:
+    rising; columns: int64, above -2^63."""
+    values = np.stack([-column[rows] for column in columns])
+    order = np.lexsort(values[::-1])
+    values, found = values[:, order], list[int]()
+    begins = np.append(np.flatnonzero(np.append(True, (values[:, 1:] != values[:, :-1]).any(axis=0))), len(rows))
+    for begin, end in pairwise(begins.tolist() if len(rows) else []):
+        if begin >= most:
+            break
+        # Rows of the same values are rising.
+        alike = rows[order[begin:end]].tolist()
+        found += sorted(alike, key=name) if len(alike) > 1 else alike
+    return found[:most]
 
 
 def code_by_tier(trace: Trace) -> Rows:

@@ -242,7 +242,7 @@ class _Stacks:
         """Returns the names of the functions of stacks, and which of them each has."""
         trace = self._trace
         func, place = distinct_with_places(trace.frames["func"][self._frame[rows]].astype(np.int64))
-        return [trace.func_name(one) for one in func.tolist()], place
+        return trace.func_names(func), place
 
     def _upwards(self, own: Array) -> Array:
         """Returns how many of a stack's frames are so. own: bool, of each frame."""
@@ -267,8 +267,11 @@ class _Stacks:
 
     def _is_named(self, has: Callable[[str], bool]) -> Array:
         """Returns of each function whether it has such a name."""
-        trace = self._trace
-        return np.array([has(trace.strings[name]) for name in trace.funcs["name"].tolist()], bool)
+        return np.fromiter(map(has, self._func_names), bool, len(self._func_names))
+
+    @cached_property
+    def _func_names(self) -> list[str]:
+        return self._trace.strings.of(self._trace.funcs["name"])
 
     def _in_loader(self, rows: Array) -> Array:
         """Returns whether stacks end in the dynamic loader, which has no caller, or in the vdso."""
@@ -337,10 +340,9 @@ class _Stacks:
         return self._by_name([*self._library_names, ""], libs[rows] % (len(self._library_names) + 1), rows)
 
     def _interpreted(self) -> int:
-        strings, frames = self._trace.strings, self._trace.frames
-        names = [strings[name] for name in self._trace.funcs["name"].tolist()]
+        frames = self._trace.frames
         is_v8, is_hotspot = (
-            np.array([*(name in one for name in names), False], bool)[frames["func"]]
+            np.append(self._is_named(one.__contains__), False)[frames["func"]]
             for one in (_INTERPRETER_OF_V8, _INTERPRETER_OF_HOTSPOT)
         )
         is_interpreter = is_v8 | (is_hotspot & self._categories_called({"Java", "JIT"}))
@@ -355,8 +357,7 @@ class _Stacks:
 
     def _compiled(self) -> dict[str, int]:
         trace = self._trace
-        names = [trace.strings[name] for name in trace.funcs["name"].tolist()]
-        is_so = np.array([_is_compiled_python(name) for name in names], bool)
+        is_so = self._is_named(_is_compiled_python)
         if not is_so.any():
             return {}
         lib = self._nearest(np.where(is_so[trace.frames["func"]], trace.frames["lib"], -1)[self._frame])
@@ -403,9 +404,8 @@ class _Stacks:
 
     @cached_property
     def _is_generated_frame(self) -> Array:
-        trace = self._trace
-        is_so = np.array([trace.strings[name].startswith(GENERATED) for name in trace.funcs["name"].tolist()], bool)
-        return np.append(is_so, False)[trace.frames["func"]]
+        is_so = self._is_named(lambda name: name.startswith(GENERATED))
+        return np.append(is_so, False)[self._trace.frames["func"]]
 
     def are_generated(self, rows: Array) -> bool:
         """Whether any of these stacks has a frame of code that no file holds and nothing names."""
