@@ -2,6 +2,8 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
+from traceferry.native.bytes cimport u64
+
 import numpy as np
 
 cdef enum:
@@ -16,20 +18,22 @@ def pairs_of(const uint8_t[::1] data not None, const uint16_t[::1] pairs not Non
     ValueError for other lengths.
     """
     cdef Py_ssize_t n = data.shape[0]
-    cdef Py_ssize_t i
+    cdef Py_ssize_t k
+    cdef Py_ssize_t i = 0
     cdef Py_ssize_t n_written = 0
-    cdef uint64_t bits = 0
-    cdef int n_bits = 0
+    cdef uint64_t first, last
     if n % GROUP or pairs.shape[0] != 1 << BITS:
         raise ValueError("pairs_of: data that is no multiple of 13 bytes, or not 8,192 pairs")
     text_array = np.empty(n // GROUP * 8, np.uint16)
     cdef uint16_t[::1] text = text_array
     with nogil:
-        for i in range(n):
-            bits = bits << 8 | data[i]
-            n_bits += 8
-            if n_bits >= BITS:
-                n_bits -= BITS
-                text[n_written] = pairs[bits >> n_bits & 0x1FFF]
-                n_written += 1
+        while i < n:
+            # The highest and the lowest 64 of 104 bits.
+            first = u64(data, i, True)
+            last = u64(data, i + GROUP - 8, True)
+            for k in range(4):
+                text[n_written + k] = pairs[first >> (64 - BITS - BITS * k) & 0x1FFF]
+                text[n_written + 4 + k] = pairs[last >> (3 * BITS - BITS * k) & 0x1FFF]
+            n_written += 8
+            i += GROUP
     return text_array.tobytes()

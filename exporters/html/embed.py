@@ -26,6 +26,8 @@ PAIRS = DIGITS[np.stack(np.divmod(np.arange(1 << 13), len(ALPHABET)), axis=1)].v
 GROUP = 13  # bytes that are 16 characters
 # Bytes of one element.
 PIECE = GROUP << 16
+# Bytes that become text at a time.
+BLOCK = GROUP << 11
 # Bytes that are compressed at a time, where it may end early.
 CHUNK = 1 << 17
 # Steps that are chosen by what they are estimated to give, of those that are made to find one.

@@ -12,14 +12,14 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import orjson
 
 from traceferry.exporters.html import web
-from traceferry.exporters.html.embed import Compressed, as_text, exported, first_that_fits, gzipped, text_size
+from traceferry.exporters.html.embed import BLOCK, Compressed, as_text, exported, first_that_fits, gzipped, text_size
 from traceferry.exporters.html.recording import DETAILS, Detail, PageData
 from traceferry.files.output import Output
 from traceferry.model import Trace, TraceBuilder
@@ -103,7 +103,10 @@ def _write_page(
     detail, data = _packed(page, {"made_by": f"traceferry {version('traceferry')}", "embedded": embedded}, budget)
     elements = {"data-0": data} | ({"code-0": gzipped(orjson.dumps(page.code(detail)))} if is_served else {})
     pieces = (
-        _element(f"{name}-{nth}", piece) for name, made in profiles.items() for nth, piece in enumerate(made.pieces())
+        text
+        for name, made in profiles.items()
+        for nth, piece in enumerate(made.pieces())
+        for text in _element(f"{name}-{nth}", piece)
     )
     write_document(out, SCRIPTS, elements, pieces, is_served)
 
@@ -122,7 +125,8 @@ def write_document(
     head, body = page.split("@CONTENT@")
     out.write(head.encode())
     for name, data in elements.items():
-        out.write(_element(name, data))
+        for text in _element(name, data):
+            out.write(text)
     out.write(f"<script>{script}</script>\n".encode())
     for piece in pieces:
         out.write(piece)
@@ -157,8 +161,12 @@ def _command(trace: Trace, suffix: str) -> str:
     return f"traceferry convert {inputs} -o {_output_name(trace, suffix)}"
 
 
-def _element(name: str, data: bytes) -> bytes:
-    return f'<script type="text/plain" id="{name}" data-bytes="{len(data)}">'.encode() + as_text(data) + b"</script>\n"
+def _element(name: str, data: bytes) -> Iterator[bytes]:
+    """Yields the element of a page that has the data, in parts whose memory the allocator has at hand."""
+    yield f'<script type="text/plain" id="{name}" data-bytes="{len(data)}">'.encode()
+    for at in range(0, len(data), BLOCK):
+        yield as_text(data[at : at + BLOCK])
+    yield b"</script>\n"
 
 
 def script_of(names: Sequence[str]) -> str:
