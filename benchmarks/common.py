@@ -112,6 +112,14 @@ def decompressed(packed: Path, cached: Path) -> Path:
     return cached
 
 
+def unpacked(packed: Path, folder: Path) -> Path:
+    """The recording, decompressed once into the folder, with the dumps that lie beside samples."""
+    beside = packed.parent.glob("*.dump.zst") if packed.name == "perf.data.zst" else ()
+    for companion in beside:
+        decompressed(companion, folder / companion.stem)
+    return decompressed(packed, folder / packed.stem)
+
+
 # ---------------------------------------------------------------- what is printed
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from common import CAPTURES, MB, TRACEFERRY, WORK, Command, Run, Targets, convert, decompressed, in_turn
+from common import CAPTURES, MB, TRACEFERRY, WORK, Command, Run, Targets, convert, in_turn, unpacked
 from viewers import NotThereError, engine, firefox_picture, page_picture, perfetto_picture
 
 FOLDER = WORK / "picture"
@@ -59,13 +59,7 @@ def captured(*parts: str) -> Callable[[], Path | None]:
     packed = CAPTURES.joinpath(*parts)
 
     def path() -> Path | None:
-        if not packed.exists():
-            return None
-        folder = FOLDER / packed.parent.name
-        beside = packed.parent.glob("*.dump.zst") if packed.name == "perf.data.zst" else ()
-        for companion in beside:
-            decompressed(companion, folder / companion.stem)
-        return decompressed(packed, folder / packed.stem)
+        return unpacked(packed, FOLDER / packed.parent.name) if packed.exists() else None
 
     return path
 

@@ -7,69 +7,21 @@ outermost function, so that its stacks are its own. CPU time and memory are thos
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import statistics
-import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-from common import CAPTURES, MB, ROOT, TRACEFERRY, WORK, Command, Run, Targets, convert, in_turn, measure
+from common import MB, ROOT, TRACEFERRY, WORK, Command, Run, Targets, convert, in_turn, measure
+from speed import FIREFOX, PARSE_SECONDS, apart, markers, parse_seconds, repeated, slower
 
 sys.path.insert(0, str(ROOT / "tests"))
 from clients import firefox
 
-FIREFOX = CAPTURES / "viewers" / "firefox"
-SAMPLES, MARKERS = FIREFOX / "bough--profile.json.gz", FIREFOX / "mathic--profile.json.gz"
+SAMPLES = FIREFOX / "bough--profile.json.gz"
 EMPTY = [sys.executable, "-c", "import numpy, orjson"]
-# The seconds that orjson needs of a text: the shortest of several.
-PARSE = """
-import sys, time
-import orjson
-text, seconds = open(sys.argv[1], "rb").read(), []
-for _ in range(7):
-    value, start = None, time.process_time()
-    value = orjson.loads(text)
-    seconds.append(time.process_time() - start)
-print(min(seconds))
-"""
 # What the project promises, in seconds of CPU time, parts of a peer's, and bytes of memory for each of text. The
-# seconds are those of a machine on which orjson takes PARSE_SECONDS for the markers; a slower one has as many more.
+# seconds are those of `speed`.
 INFO_SECONDS, PART_OF_LOAD, MARKER_SECONDS, TIMES_TEXT = 0.45, 1.0, 1.0, 8
-PARSE_SECONDS = 0.16
-
-
-def text_of(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def repeated(source: Path, times: int, target: Path) -> tuple[Path, int]:
-    """Returns a profile with its threads so often, and the bytes of the largest thread and of what is shared: the
-    stacks of each thread among it, as the trace has all of them, and as today's versions of the format share them."""
-    profile = json.loads(gzip.decompress(source.read_bytes()))
-    threads: list[dict[str, Any]] = []
-    for nth in range(times):
-        for thread in profile["threads"]:
-            stacks, n_frames = thread["stackTable"], thread["frameTable"]["length"]
-            frame = [
-                nth % n_frames if prefix is None else frame
-                for frame, prefix in zip(stacks["frame"], stacks["prefix"], strict=True)
-            ]
-            threads.append(thread | {"tid": str(1000 + len(threads)), "stackTable": stacks | {"frame": frame}})
-    texts = [text_of(thread) for thread in threads]
-    rest = text_of(profile | {"threads": []})
-    target.write_text(rest.replace('"threads":[]', f'"threads":[{",".join(texts)}]'))
-    n_stacks = sum(len(text_of(thread["stackTable"])) for thread in threads)
-    return target, len(rest) + max(map(len, texts)) + n_stacks
-
-
-def parse_seconds(path: Path) -> float:
-    """Returns the CPU time that orjson needs for a text."""
-    command = [sys.executable, "-c", PARSE, str(path)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def load_seconds(path: Path) -> float:
@@ -87,11 +39,9 @@ def main() -> int:
     if not FIREFOX.exists():
         sys.exit("no profiles: set TRACEFERRY_SHARED to the folder that holds captures")
     WORK.mkdir(parents=True, exist_ok=True)
-    # In another process, as what this one has needed counts for those that it starts.
-    with ProcessPoolExecutor(1, get_context("spawn")) as other:
-        medium, _ = other.submit(repeated, SAMPLES, 39, WORK / "medium.json").result()
-        large, n_text = other.submit(repeated, SAMPLES, 268, WORK / "large.json").result()
-        marked, _ = other.submit(repeated, MARKERS, 76, WORK / "markers.json").result()
+    medium, _ = apart(repeated, SAMPLES, 39, WORK / "medium.json")
+    large, n_text = apart(repeated, SAMPLES, 268, WORK / "large.json")
+    marked = markers()
     commands = {
         "python": Command(EMPTY),
         "info, 437 k samples": Command([*TRACEFERRY, "info", str(medium)]),
@@ -104,11 +54,10 @@ def main() -> int:
     targets = Targets()
     empty = runs["python"]
     parse = parse_seconds(marked)
-    slower = max(parse / PARSE_SECONDS, 1.0)
     where = f"where orjson takes {PARSE_SECONDS} s of the markers, here {parse:.2f} s"
     cpu = runs["info, 437 k samples"].cpu - empty.cpu
     what = f"info less an empty Python: at most {INFO_SECONDS} s {where}"
-    targets.check(what, f"{cpu:.2f} s", cpu <= INFO_SECONDS * slower)
+    targets.check(what, f"{cpu:.2f} s", cpu <= INFO_SECONDS * slower(parse))
     run = runs["3.0 M samples → Perfetto"]
     if reason := firefox.available():
         print(f"  not compared with profiler-cli: {reason}")
@@ -125,7 +74,7 @@ def main() -> int:
         f"{times:.0f}", times <= TIMES_TEXT,
     )  # fmt: skip
     cpu = runs["321 k markers → Firefox"].cpu
-    targets.check(f"markers: at most {MARKER_SECONDS} s {where}", f"{cpu:.2f} s", cpu <= MARKER_SECONDS * slower)
+    targets.check(f"markers: at most {MARKER_SECONDS} s {where}", f"{cpu:.2f} s", cpu <= MARKER_SECONDS * slower(parse))
     return targets.status()
 
 
