@@ -149,6 +149,7 @@ cdef struct Piece:
     uint64_t entry
     # Where its first child is, 0 without any.
     uint64_t children
+    int64_t unit
 
 
 cdef struct Node:
@@ -286,6 +287,7 @@ cdef class Entries:
     cdef bint ranges_of_entry(self, Ranges ranges) except -1
     cdef bint range_list(self, Ranges ranges, uint64_t at) except -1
     cdef bint rnglist(self, Ranges ranges, uint64_t at) except -1
+    cdef int check_units(self, const int64_t[::1] units, Py_ssize_t n) except -1
     cdef int name_of(self, uint64_t offset, uint64_t* found, uint64_t* target) except -1
     cdef int entry_at(self, uint64_t offset) except -2
     cdef Entries goes_to(self, uint64_t entry)

@@ -33,6 +33,7 @@ cdef struct Call:
     uint64_t discriminator
     uint64_t file
     int64_t parent
+    int64_t unit
     int64_t first_range
     int64_t end_range
     int32_t depth
@@ -616,38 +617,34 @@ cdef class Entries:
         """Allows for the work of look-ups in all units again."""
         self.left = self.allowed
 
-    def look_up(self, Py_ssize_t nth, const uint64_t[::1] asked, const uint64_t[:, ::1] text):
-        """Returns what holds addresses in a unit, None where its entries cannot be read: (begin, end) of the piece of a
-        function, uint64, 0 where none holds the address; first, int64 [n + 1], of the entries of each address: entry
-        (offset), file, line, discriminator, uint64. The innermost call is first, the function last; file, line and
-        discriminator of a call are where it is, those of a function mean nothing. asked: rising; text: (begin, end) of sections with code, rising."""
-        if not 0 <= nth < self.n_units:
-            raise IndexError
-        if text.shape[1] != 2:
-            raise ValueError("text: pairs are needed")
-        if not self.begin(nth, whole=True):
-            return None
-        cdef _Lookup found = _Lookup(self, asked, text)
-        return found.frames() if found.read() else None
-
-    def names(self, Py_ssize_t nth, const uint64_t[::1] entries):
-        """Returns where the names of entries of a unit are, and of which entry they are: (kind, value, entry), uint8 and
-        uint64. kind: 0: there is none; 1: in .debug_info, 2: .debug_str, 3: .debug_line_str at `value`; 4: this reader
-        does not find it; 16 more: in the file that several share; 32 more: has the names of its `contexts` in front."""
+    def names(self, const int64_t[::1] units, const uint64_t[::1] entries):
+        """Returns where the names of entries, each of a unit, are, and of which entry they are: (kind, value, entry),
+        uint8 and uint64. kind: 0: there is none; 1: in .debug_info, 2: .debug_str, 3: .debug_line_str at `value`; 4: this
+        reader does not find it; 16 more: in the file that several share; 32 more: has the names of its `contexts` in
+        front."""
         cdef Py_ssize_t row
-        if not 0 <= nth < self.n_units:
-            raise IndexError
+        self.check_units(units, entries.shape[0])
         kinds, values = np.empty(entries.shape[0], np.uint8), np.empty(entries.shape[0], np.uint64)
         targets = np.empty(entries.shape[0], np.uint64)
         cdef uint8_t[::1] kind = kinds
         cdef uint64_t[::1] value = values
         cdef uint64_t[::1] target = targets
         for row in range(entries.shape[0]):
-            if not self.begin(nth, whole=True):
+            if not self.begin(units[row], whole=True):
                 kind[row], value[row], target[row] = ELSEWHERE, 0, entries[row]
             else:
                 kind[row] = self.name_of(entries[row], &value[row], &target[row])
         return kinds, values, targets
+
+    cdef int check_units(self, const int64_t[::1] units, Py_ssize_t n) except -1:
+        """Raises IndexError unless these are n units."""
+        cdef Py_ssize_t row
+        if units.shape[0] != n:
+            raise IndexError
+        for row in range(n):
+            if not 0 <= units[row] < self.n_units:
+                raise IndexError
+        return 0
 
     cdef int name_of(self, uint64_t offset, uint64_t* found, uint64_t* target) except -1:
         cdef uint64_t language = self.language
@@ -764,16 +761,15 @@ cdef class Entries:
             around = self.context(around)
         return found
 
-    def instances(self, Py_ssize_t nth, const uint64_t[::1] entries):
-        """Returns, as `DebugInfo.instance_of` has it, of which entries of a unit those are that are given by their
+    def instances(self, const int64_t[::1] units, const uint64_t[::1] entries):
+        """Returns, as `DebugInfo.instance_of` has it, of which entries those are, each of a unit, that are given by their
         offsets: uint64, 0 where that cannot be read."""
         cdef Py_ssize_t row
-        if not 0 <= nth < self.n_units:
-            raise IndexError
+        self.check_units(units, entries.shape[0])
         found = np.zeros(entries.shape[0], np.uint64)
         cdef uint64_t[::1] instance = found
         for row in range(entries.shape[0]):
-            if self.begin(nth, whole=True):
+            if self.begin(units[row], whole=True):
                 instance[row] = self.instance_of(entries[row])
         return found
 
@@ -1069,21 +1065,31 @@ cdef class _Tree:
 
 
 @cython.final
-cdef class _Lookup:
-    """The addresses that are asked for in one unit."""
+cdef class LookUps:
+    """Look-ups of many addresses (uint64) in units of `entries`, one after another. asked: rising; text: (begin,
+    end) of sections with code, rising."""
 
     cdef Entries entries
-    cdef const uint64_t[::1] asked
+    cdef const uint64_t[::1] all_asked
     cdef const uint64_t[:, ::1] text
+    # Of each of them: the piece, and the innermost call, -1: none.
+    cdef int64_t[::1] piece_of
+    cdef int64_t[::1] call_of
+    # Those that are asked for in the unit that is read, rising: their rows, and the same of these.
+    cdef uint64_t* asked
+    cdef int64_t* rows
+    cdef int64_t* piece
+    cdef int64_t* call
     cdef Py_ssize_t n
+    cdef Py_ssize_t n_room
+    cdef int64_t unit
+    # Those of all units, and how many there were before this one.
     cdef Piece* pieces
     cdef Py_ssize_t n_pieces
+    cdef Py_ssize_t n_pieces_before
     cdef Call* calls
     cdef Py_ssize_t n_calls
     cdef Py_ssize_t n_call_room
-    # Of each address: the piece, and the innermost call, -1: none.
-    cdef int64_t[::1] piece
-    cdef int64_t[::1] call
     cdef Ranges ranges
     # Of each level of children: the call that they are inlined into.
     cdef int64_t* levels
@@ -1091,33 +1097,84 @@ cdef class _Lookup:
     cdef bint has_skipped
     cdef bint is_damaged
 
-    def __cinit__(self, Entries entries, const uint64_t[::1] asked, const uint64_t[:, ::1] text):
+    def __init__(self, Entries entries, const uint64_t[::1] asked, const uint64_t[:, ::1] text):
+        if text.shape[1] != 2:
+            raise ValueError("text: pairs are needed")
         self.entries = entries
-        self.asked = asked
+        self.all_asked = asked
         self.text = text
-        self.n = asked.shape[0]
-        self.piece = np.full(self.n, -1, np.int64)
-        self.call = np.full(self.n, -1, np.int64)
+        self.piece_of = np.full(asked.shape[0], -1, np.int64)
+        self.call_of = np.full(asked.shape[0], -1, np.int64)
         self.ranges = Ranges()
 
     def __dealloc__(self):
+        free(self.asked)
+        free(self.rows)
+        free(self.piece)
+        free(self.call)
         free(self.pieces)
         free(self.calls)
         free(self.levels)
 
-    cdef bint read(self) except -1:
+    @property
+    def is_found(self):
+        """Of each address, whether a piece of a function holds it: bool."""
+        return np.asarray(self.piece_of) >= 0
+
+    def read(self, Py_ssize_t nth, const int64_t[::1] rows):
+        """Looks in a unit for those of the addresses, given by their rows, rising, that are not found yet. Returns False
+        where the unit's entries cannot be read: it then holds none."""
+        cdef Py_ssize_t n_pieces = self.n_pieces
+        cdef Py_ssize_t n_calls = self.n_calls
+        cdef Py_ssize_t row
+        if not 0 <= nth < self.entries.n_units:
+            raise IndexError
+        self.ask_for(rows)
+        if self.n == 0:
+            return True
+        self.unit, self.n_pieces_before = nth, n_pieces
+        if not self.entries.begin(nth, whole=True) or not self.find():
+            self.n_pieces, self.n_calls = n_pieces, n_calls
+            return False
+        for row in range(self.n):
+            self.piece_of[self.rows[row]], self.call_of[self.rows[row]] = self.piece[row], self.call[row]
+        return True
+
+    cdef int ask_for(self, const int64_t[::1] rows) except -1:
+        """Asks for those of the addresses that are not found yet."""
+        cdef Py_ssize_t n = rows.shape[0]
         cdef Py_ssize_t nth
+        if n > self.n_room:
+            self.asked = <uint64_t*>resized(self.asked, n * sizeof(uint64_t))
+            self.rows = <int64_t*>resized(self.rows, n * sizeof(int64_t))
+            self.piece = <int64_t*>resized(self.piece, n * sizeof(int64_t))
+            self.call = <int64_t*>resized(self.call, n * sizeof(int64_t))
+            self.n_room = n
+        self.n = 0
+        for nth in range(n):
+            if not 0 <= rows[nth] < self.all_asked.shape[0]:
+                raise IndexError
+            if self.piece_of[rows[nth]] < 0:
+                self.asked[self.n], self.rows[self.n] = self.all_asked[rows[nth]], rows[nth]
+                self.piece[self.n] = self.call[self.n] = -1
+                self.n += 1
+        return 0
+
+    cdef bint find(self) except -1:
+        cdef Py_ssize_t nth, row
+        self.has_skipped = self.is_damaged = False
         if not self.find_pieces(self.entries.skips):
             return False
         if self.has_skipped:
             for nth in range(self.n):
                 if self.piece[nth] < 0:
-                    self.n_pieces = 0
-                    self.piece[:] = -1
+                    self.n_pieces = self.n_pieces_before
+                    for row in range(self.n):
+                        self.piece[row] = -1
                     if not self.find_pieces(False):
                         return False
                     break
-        for nth in range(self.n_pieces):
+        for nth in range(self.n_pieces_before, self.n_pieces):
             if not self.find_calls(nth):
                 return False
         return True
@@ -1219,7 +1276,7 @@ cdef class _Lookup:
                 continue
             is_asked = True
             self.pieces = <Piece*>grown(self.pieces, self.n_pieces, sizeof(Piece))
-            self.pieces[self.n_pieces] = Piece(held.begin, held.end, entry, children)
+            self.pieces[self.n_pieces] = Piece(held.begin, held.end, entry, children, self.unit)
             for row in range(first, self.n):
                 if self.asked[row] >= held.end:
                     break
@@ -1354,7 +1411,7 @@ cdef class _Lookup:
         if self.n_calls == self.n_call_room:
             self.n_call_room = 2 * self.n_call_room + 64
             self.calls = <Call*>resized(self.calls, self.n_call_room * sizeof(Call))
-        self.calls[self.n_calls] = Call(entry, line, discriminator, file, parent, first, self.ranges.n, depth)
+        self.calls[self.n_calls] = Call(entry, line, discriminator, file, parent, self.unit, first, self.ranges.n, depth)
         self.n_calls += 1
         return self.n_calls - 1
 
@@ -1370,45 +1427,63 @@ cdef class _Lookup:
                 high = middle
         return low > first and held.end <= self.ranges.held[low - 1].end
 
-    cdef frames(self):
+    def frames(self):
+        """Returns (begin, end), uint64, of the piece that holds each address, 0 where none does; and (first, place), int64:
+        the frames of the i-th address are of place[first[i]:first[i + 1]], rows of `places`, the innermost call first, the
+        function last."""
+        cdef Py_ssize_t n = self.all_asked.shape[0]
         cdef Py_ssize_t nth
         cdef int64_t call
-        cdef uint64_t file = 0
-        cdef uint64_t line = 0
-        cdef Piece* piece
-        first_of = np.zeros(self.n + 1, np.int64)
-        cdef int64_t[::1] first = first_of
-        for nth in range(self.n):
-            first[nth + 1] = first[nth]
-            if self.piece[nth] < 0:
-                continue
-            first[nth + 1] += 1
-            call = self.call[nth]
-            while call >= 0:
-                first[nth + 1] += 1
-                call = self.calls[call].parent
-        begins, ends = np.zeros(self.n, np.uint64), np.zeros(self.n, np.uint64)
-        entries, files, lines, discriminators = (np.zeros(first_of[-1], np.uint64) for _ in range(4))
+        cdef int64_t row = 0
+        cdef const Piece* piece
+        begins, ends = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+        firsts = np.zeros(n + 1, np.int64)
         cdef uint64_t[::1] begin = begins
         cdef uint64_t[::1] end = ends
-        cdef uint64_t[::1] entry_of = entries
-        cdef uint64_t[::1] file_of = files
-        cdef uint64_t[::1] line_of = lines
-        cdef uint64_t[::1] discriminator_of = discriminators
-        cdef int64_t row
-        for nth in range(self.n):
-            if self.piece[nth] < 0:
+        cdef int64_t[::1] first = firsts
+        for nth in range(n):
+            if self.piece_of[nth] >= 0:
+                row += 1
+                call = self.call_of[nth]
+                while call >= 0:
+                    row += 1
+                    call = self.calls[call].parent
+            first[nth + 1] = row
+        places = np.empty(row, np.int64)
+        cdef int64_t[::1] place = places
+        row = 0
+        for nth in range(n):
+            if self.piece_of[nth] < 0:
                 continue
-            piece = &self.pieces[self.piece[nth]]
+            piece = &self.pieces[self.piece_of[nth]]
             begin[nth], end[nth] = piece.begin, piece.end
-            row = first[nth]
-            call = self.call[nth]
+            call = self.call_of[nth]
             while call >= 0:
-                entry_of[row], file_of[row], line_of[row] = (
-                    self.calls[call].entry, self.calls[call].file, self.calls[call].line
-                )
-                discriminator_of[row] = self.calls[call].discriminator
+                place[row] = call
                 row += 1
                 call = self.calls[call].parent
-            entry_of[row] = piece.entry
-        return begins, ends, first_of, entries, files, lines, discriminators
+            place[row] = self.n_calls + self.piece_of[nth]
+            row += 1
+        return begins, ends, firsts, places
+
+    def places(self):
+        """Returns columns of the calls and pieces that hold addresses: unit: int64; entry (its offset), file, line,
+        discriminator: uint64: those of a call are where it is, those of a piece 2^64 - 1, 0 and 0."""
+        cdef Py_ssize_t n = self.n_calls + self.n_pieces
+        cdef Py_ssize_t row
+        units = np.empty(n, np.int64)
+        entries, files, lines, discriminators = (np.empty(n, np.uint64) for _ in range(4))
+        cdef int64_t[::1] unit = units
+        cdef uint64_t[::1] entry = entries
+        cdef uint64_t[::1] file = files
+        cdef uint64_t[::1] line = lines
+        cdef uint64_t[::1] discriminator = discriminators
+        for row in range(self.n_calls):
+            unit[row], entry[row] = self.calls[row].unit, self.calls[row].entry
+            file[row], line[row] = self.calls[row].file, self.calls[row].line
+            discriminator[row] = self.calls[row].discriminator
+        for row in range(self.n_pieces):
+            unit[self.n_calls + row], entry[self.n_calls + row] = self.pieces[row].unit, self.pieces[row].entry
+            file[self.n_calls + row], line[self.n_calls + row] = ~<uint64_t>0, 0
+            discriminator[self.n_calls + row] = 0
+        return units, entries, files, lines, discriminators

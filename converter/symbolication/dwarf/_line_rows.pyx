@@ -303,24 +303,51 @@ cdef class LineRows:
                 return False
         return True
 
-    def at(self, const uint64_t[::1] begins, const uint64_t[::1] ends, const uint64_t[::1] addresses):
-        """Returns the row of each address of functions, from `begins` to `ends`: (file, line, discriminator), uint32; a
-        file of 2^32 - 1 is none: no sequence holds the beginning of the function."""
+    def find(
+        self, const int64_t[::1] rows, const uint64_t[::1] begins, const uint64_t[::1] ends,
+        const uint64_t[::1] addresses, uint64_t[::1] files, uint64_t[::1] lines, uint64_t[::1] discriminators
+    ):
+        """Stores what the lines say of some of the addresses, by their rows in all columns. begins, ends: of the
+        functions that hold them, an end of 0 is none. Where no sequence holds the beginning of the function, nor the
+        address, nothing is stored."""
         cdef Py_ssize_t n = addresses.shape[0]
-        cdef Py_ssize_t nth
-        cdef int64_t row
-        files, lines, discriminators = (np.empty(n, np.uint32) for _ in range(3))
-        cdef uint32_t[::1] file = files
-        cdef uint32_t[::1] line = lines
-        cdef uint32_t[::1] discriminator = discriminators
-        if begins.shape[0] != n or ends.shape[0] != n:
+        cdef Py_ssize_t at
+        cdef int64_t nth, row
+        if not begins.shape[0] == ends.shape[0] == files.shape[0] == lines.shape[0] == discriminators.shape[0] == n:
             raise ValueError("columns of one length are needed")
-        for nth in range(n):
-            row = self.row_at(begins[nth], ends[nth], addresses[nth])
-            file[nth] = self.rows[row].file if row >= 0 else 0xFFFFFFFF
-            line[nth] = self.rows[row].line if row >= 0 else 0
-            discriminator[nth] = self.rows[row].discriminator if row >= 0 else 0
-        return files, lines, discriminators
+        for at in range(rows.shape[0]):
+            nth = rows[at]
+            if not 0 <= nth < n:
+                raise IndexError
+            row = -1
+            if ends[nth] > 0:
+                row = self.row_at(begins[nth], ends[nth], addresses[nth])
+            if row < 0:
+                # Padding in front of a function's first row may be of it.
+                row = self.row_at(addresses[nth], addresses[nth] + 1, addresses[nth])
+            if row >= 0:
+                files[nth], lines[nth] = self.rows[row].file, self.rows[row].line
+                discriminators[nth] = self.rows[row].discriminator
+
+    def number_files(self, const int64_t[::1] rows, const uint64_t[::1] files, int64_t[::1] sources, number_of):
+        """Stores the number that `number_of` gives to a file of the program, for some of the rows of `files`. Nothing is
+        stored where there is no such file."""
+        cdef int64_t* known = <int64_t*>resized(NULL, max(self.files.n, 1) * sizeof(int64_t))
+        cdef Py_ssize_t at
+        cdef int64_t nth
+        try:
+            for at in range(self.files.n):
+                known[at] = -2
+            for at in range(rows.shape[0]):
+                nth = rows[at]
+                if not (0 <= nth < files.shape[0] and nth < sources.shape[0]):
+                    raise IndexError
+                if files[nth] < <uint64_t>self.files.n:
+                    if known[files[nth]] == -2:
+                        known[files[nth]] = number_of(files[nth])
+                    sources[nth] = known[files[nth]]
+        finally:
+            free(known)
 
     cdef int64_t row_at(self, uint64_t begin, uint64_t end, uint64_t address) noexcept nogil:
         """Returns the last row that is not behind an address of a function, -1 for none. A sequence that begins in

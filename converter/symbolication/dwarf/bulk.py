@@ -6,41 +6,65 @@ whose answers those here are equal.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from traceferry.common.errors import FormatError
-from traceferry.model import Array, distinct, distinct_and_places
+from traceferry.model import Array, distinct, distinct_and_places, rows_by_key
 from traceferry.symbolication.demangle import shown_path
+from traceferry.symbolication.dwarf._entries import LookUps
 from traceferry.symbolication.dwarf._line_rows import LineRows
 from traceferry.symbolication.dwarf.debug_info import QUALIFIED_LANGUAGES, DebugInfo
 from traceferry.symbolication.dwarf.entries import ELSEWHERE, QUALIFIED, READABLE, WITHOUT_CODE, Names, entries_of
-from traceferry.symbolication.dwarf.forms import Sections
 from traceferry.symbolication.dwarf.paths import Paths
 from traceferry.symbolication.function_table import Texts
 from traceferry.symbolication.interface import Frames, line_number
 from traceferry.symbolication.symbol_table import SymbolTable
 
 NO_FILE = 0xFFFF_FFFF
+NO_ROWS = np.zeros(0, np.int64)
 
 
-class Found(NamedTuple):
-    """The functions at addresses in one unit. begin, end: uint64 [n], of the piece of a function, 0 where none is
-    described. For each of their frames, the innermost first, address: int64, which; name, source: int64, of Texts, -1
-    is none, which only the name of the outermost may be; line, discriminator: int32. row_source, row_line: what the
-    lines say of each address."""
+class Places(NamedTuple):
+    """Calls and functions in which addresses are. unit: int64; entry: uint64, its offset; file, line, discriminator:
+    uint64, of a call where it is; name, source: int64, of Texts, -1 is none."""
 
+    unit: Array
+    entry: Array
+    file: Array
+    line: Array
+    discriminator: Array
+    name: Array
+    source: Array
+
+
+class Held(NamedTuple):
+    """Units and functions that hold n addresses. unit: int64 [n], -1 is none; begin, end: uint64 [n], of the piece of a
+    function, 0 where none is described; file, line, discriminator: what the unit's lines say, uint64 [n]; source: of
+    the file, int64 [n], of Texts, -1 is none."""
+
+    unit: Array
     begin: Array
     end: Array
+    file: Array
+    line: Array
+    discriminator: Array
+    source: Array
+
+
+class Described(NamedTuple):
+    """Frames in functions that are described, by address, the innermost first. address: int64, its row; name, source:
+    int64, of Texts, -1 is none, which only the name of the outermost may be; line, discriminator: uint64, below
+    2^31."""
+
     address: Array
     name: Array
     source: Array
     line: Array
     discriminator: Array
-    row_source: Array
-    row_line: Array
 
 
 class Spans:
@@ -106,42 +130,44 @@ class BulkLookup:
 
     def lookup(self, addresses: Array) -> tuple[Frames, Array]:
         """Returns the frames of addresses (uint64, rising, none twice), and which of them (bool) are left to others,
-        whose frames are none."""
+        whose frames mean nothing."""
         self._entries.renew()
+        held, places, address, place, is_left = self._found(addresses)
+        unreadable: set[int] = set()
+        self._name(places, unreadable)
+        self._read_lines(addresses, held, places, unreadable)
+        described = self._described(held, places, address, place, unreadable)
+        is_left |= np.isin(held.unit, list(unreadable))
+        return self._joined(addresses, held, described), is_left
+
+    def _found(self, addresses: Array) -> tuple[Held, Places, Array, Array, Array]:
+        """Returns what holds addresses, without names and lines; of each frame the address and the place (rows); and
+        which addresses are in units that cannot be read: bool."""
         unit = self._spans.at(addresses)
+        found, is_left = self._look_up(addresses, unit)
+        begin, end, first, place = found.frames()
+        used, place = distinct_and_places(place)
+        of_unit, entry, file, line, discriminator = (column[used] for column in found.places())
+        # Those in a unit that does not say where its code is.
+        elsewhere = np.flatnonzero((unit < 0) & (end > 0))
+        unit[elsewhere] = of_unit[place[first[elsewhere + 1] - 1]]
+        n = len(addresses)
+        name, source, row_source = (np.full(n_rows, -1, np.int64) for n_rows in (len(used), len(used), n))
+        row_file, row_line, row_discriminator = (np.full(n, value, np.uint64) for value in (NO_FILE, 0, 0))
+        places = Places(of_unit, entry, file, line, discriminator, name, source)
+        held = Held(unit, begin, end, row_file, row_line, row_discriminator, row_source)
+        return held, places, np.repeat(np.arange(n), np.diff(first)), place, is_left
+
+    def _look_up(self, addresses: Array, unit: Array) -> tuple[LookUps, Array]:
+        """Returns what is found, and which addresses are in units that cannot be read: bool."""
+        found = LookUps(self._entries, addresses, self._text)
         is_left = np.zeros(len(addresses), bool)
-        parts: list[tuple[Array, Found]] = []
-        order = np.argsort(unit, kind="stable")
-        bounds = np.flatnonzero(np.diff(unit[order], prepend=-2, append=len(self._entries.states)))
-        for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            rows = order[first:end]
-            nth = int(unit[rows[0]])
-            look_up = partial(self._in_unit, nth) if nth >= 0 else self._elsewhere
-            parts += look_up(rows, addresses, is_left)
-        return self._joined(addresses, parts), is_left
-
-    def _in_unit(self, nth: int, rows: Array, addresses: Array, is_left: Array) -> list[tuple[Array, Found]]:
-        try:
-            found = self._found(nth, addresses[rows])
-        except FormatError:
-            found = None
-        if found is None:
-            is_left[rows] = True
-            return []
-        return [(rows, found)]
-
-    def _elsewhere(self, rows: Array, addresses: Array, is_left: Array) -> list[tuple[Array, Found]]:
-        """Looks in units that do not say where their code is."""
-        parts = []
-        for nth in self._others:
-            for of_part, found in self._in_unit(nth, rows, addresses, is_left):
-                is_found = found.end > 0
-                if is_found.any():
-                    parts.append((of_part, found))
-                rows = of_part[~is_found]
-            if is_left[rows].any() or not len(rows):
-                break
-        return parts
+        for nth, rows in rows_by_key(unit).items():
+            for one in [nth] if nth >= 0 else self._others:
+                if not found.read(one, rows):
+                    is_left[rows[~found.is_found[rows]]] = True
+                    break
+        return found, is_left
 
     def units_at(self, addresses: Array, language: int) -> Array:
         """Returns which unit holds each address (uint64): int64, -1 where none in this language (DW_LANG_*) does."""
@@ -150,89 +176,113 @@ class BulkLookup:
         wanted = [nth for nth, root in roots.items() if root is not None and root[0] == language]
         return np.where(np.isin(unit, wanted), unit, -1)
 
-    # ------------------------------------------------ one unit
+    # ------------------------------------------------ calls and functions
 
-    def _found(self, nth: int, asked: Array) -> Found | None:
-        looked_up = self._entries.look_up(nth, asked, self._text)
-        if looked_up is None:
-            return None
-        begin, end, first, entry, file, line, discriminator = looked_up
+    def _name(self, places: Places, unreadable: set[int]) -> None:
+        """Stores the names of calls and functions. unreadable: gets the units of those that cannot be read."""
+        roots = ((nth, self._entries.root(nth)) for nth in distinct(places.unit).tolist())
+        qualified = {nth for nth, root in roots if root is not None and root[0] in QUALIFIED_LANGUAGES}
+        columns = (*self._entries.names(places.unit, places.entry), places.entry, places.unit)
+        for row, (kind, value, target, entry, unit) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+            is_text = kind != ELSEWHERE and kind < QUALIFIED
+            key = (kind, value) if is_text else (QUALIFIED + (unit in qualified), target)
+            try:
+                number = self._name_of.get(key)
+                if number is None:
+                    text = self._names_of.text(kind, value) if is_text else self._other_name(kind, value, target, entry)
+                    number = self._name_of[key] = self._texts.number(text)
+                places.name[row] = number
+            except FormatError:
+                unreadable.add(unit)
+
+    def _read_lines(self, addresses: Array, held: Held, places: Places, unreadable: set[int]) -> None:
+        """Stores what the lines of units say of addresses, and the paths of files. unreadable: gets the units whose
+        lines cannot be read."""
+        of_unit = rows_by_key(places.unit)
+        for nth, rows in rows_by_key(held.unit).items():
+            try:
+                lines = self._lines_of(nth) if nth >= 0 else None
+                if lines is not None:
+                    program, path = lines
+                    program.find(rows, held.begin, held.end, addresses, held.file, held.line, held.discriminator)
+                    program.number_files(rows, held.file, held.source, path)
+                    program.number_files(of_unit.get(nth, NO_ROWS), places.file, places.source, path)
+            except FormatError:
+                unreadable.add(nth)
+
+    def _lines_of(self, nth: int) -> tuple[LineRows, Callable[[int], int]] | None:
+        """Returns the lines of a unit, and what gives the number (of Texts) of the path of a file of theirs; None where
+        there are none. Raises FormatError where they cannot be read."""
         root = self._entries.root(nth)
         if root is None:
+            raise FormatError("the unit cannot be read", None, ".debug_info")
+        _, at, kind, place, _ = root
+        if at is None:
             return None
-        language, lines_at, folder_kind, folder_at, is_of_gcc = root
-        is_qualified = language in QUALIFIED_LANGUAGES
-        distinct, which = distinct_and_places(entry)
-        name = self._names(nth, distinct, is_qualified)[which]
-        is_rest = self._are_rests(first, entry, line, name, self._entries.instances(nth, distinct)[which])
-        n_rests = np.add.reduceat(np.append(is_rest, False), first[:-1], dtype=np.int64) * (np.diff(first) > 0)
-        entry, file, line, discriminator, name = (
-            column[~is_rest] for column in (entry, file, line, discriminator, name)
-        )
-        first = np.concatenate(([0], np.cumsum(np.diff(first) - n_rests)))
-        has_function = end > 0
-        lines = _Lines(self._sections, lines_at, self._names_of.text(folder_kind, folder_at), self._texts, self._paths)
-        if not lines.is_read:
-            return None
-        begin_of_rows = np.where(has_function, begin, asked)
-        end_of_rows = np.where(has_function, end, asked + np.uint64(1))
-        row_file, row_line, row_discriminator = lines.rows(begin_of_rows, end_of_rows, asked)
-        # Padding in front of its first row may be of a function.
-        is_behind = row_file == NO_FILE
-        row_file[is_behind], row_line[is_behind], row_discriminator[is_behind] = lines.rows(
-            asked[is_behind], asked[is_behind] + np.uint64(1), asked[is_behind]
-        )
+        folder = self._names_of.text(kind, place)
+        rows = LineRows(self._sections.line.bytes, at, self._sections.order == "big")
+        if not rows.is_read:
+            raise FormatError("the line program cannot be read", at, ".debug_line")
+        return rows, lambda number: self._texts.number(shown_path(self._paths.of(rows, number, folder)))
+
+    # ------------------------------------------------ frames
+
+    def _described(self, held: Held, places: Places, address: Array, place: Array, unreadable: set[int]) -> Described:
+        """Returns frames of which the addresses and places (rows) are given. unreadable: gets units that cannot be
+        read."""
+        is_outermost = np.append(address[1:] != address[:-1], True)
+        is_rest = self._are_rests(places, place, is_outermost, unreadable)
+        address, place, is_outermost = (column[~is_rest] for column in (address, place, is_outermost))
+        is_innermost = shifted(is_outermost)
+        is_innermost[:1] = True
         # A frame is where the call of the one inside of it is.
-        file, line, discriminator = shifted(file), shifted(line), shifted(discriminator)
-        innermost = first[:-1][has_function]
-        file[innermost], line[innermost] = row_file[has_function], row_line[has_function]
-        discriminator[innermost] = row_discriminator[has_function]
+        source, line, discriminator = (
+            np.where(is_innermost, by_line[address], shifted(of_call[place]))
+            for by_line, of_call in (
+                (held.source, places.source), (held.line, places.line), (held.discriminator, places.discriminator),
+            )
+        )  # fmt: skip
         # GCC counts from 1 on what LLVM makes of several numbers.
-        discriminator[is_of_gcc | (discriminator >= 1 << 31)] = 0
-        source, row_source = lines.sources(file), lines.sources(row_file)
-        for row in np.flatnonzero(has_function & (row_file == NO_FILE)).tolist():
-            declared, declared_line = self._declared(int(entry[first[row + 1] - 1]), int(begin[row]))
-            source[first[row]], line[first[row]] = self._texts.number(declared), declared_line
-        of_address = np.repeat(np.arange(len(asked)), np.diff(first))
+        discriminator[self._are_of_gcc(held.unit)[address] | (discriminator >= 1 << 31)] = 0
+        for row in np.flatnonzero(is_innermost & (held.file[address] == NO_FILE)).tolist():
+            outermost = row + int(np.argmax(is_outermost[row:]))
+            at, unit = int(held.begin[address[row]]), int(held.unit[address[row]])
+            try:
+                declared, line[row] = self._declared(int(places.entry[place[outermost]]), at)
+                source[row] = self._texts.number(declared)
+            except FormatError:
+                unreadable.add(unit)
         # A symbol may name a function; nothing else names what is inlined.
-        is_inlined = np.append(of_address[1:] == of_address[:-1], False)
-        is_kept = has_function[of_address] & ((name >= 0) | ~is_inlined)
-        if np.any(has_function[of_address] & ~is_kept):
+        is_kept = (places.name[place] >= 0) | is_outermost
+        if not is_kept.all():
             self._info.note_nameless_calls()
         line[line >= 1 << 31] = 0
-        line, discriminator = (column[is_kept].astype(np.int32) for column in (line, discriminator))
-        frames = of_address[is_kept], name[is_kept], source[is_kept], line, discriminator
-        begin[~has_function] = end[~has_function] = 0
-        row_line[row_line >= 1 << 31] = 0
-        return Found(begin, end, *frames, row_source, row_line)
+        columns = address, places.name[place], source, line, discriminator
+        return Described(*(column[is_kept] for column in columns))
 
-    def _names(self, nth: int, entries: Array, is_qualified: bool) -> Array:
-        """Returns the names (int64, of Texts) of entries of a unit, which are given by their offsets (uint64)."""
-        kinds, values, targets = (column.tolist() for column in self._entries.names(nth, entries))
-        found = []
-        for kind, value, target, entry in zip(kinds, values, targets, entries.tolist(), strict=True):
-            is_text = kind != ELSEWHERE and kind < QUALIFIED
-            key = (kind, value) if is_text else (QUALIFIED + is_qualified, target)
-            number = self._name_of.get(key)
-            if number is None:
-                name = self._names_of.text(kind, value) if is_text else self._name(kind, value, target, entry)
-                number = self._name_of[key] = self._texts.number(name)
-            found.append(number)
-        return np.array(found, np.int64)
+    def _are_of_gcc(self, unit: Array) -> Array:
+        """Returns whether GCC compiled each unit (-1: none), from C or C++: bool."""
+        roots = ((nth, self._entries.root(nth)) for nth in distinct(unit).tolist() if nth >= 0)
+        return np.isin(unit, [nth for nth, root in roots if root is not None and root[4]])
 
-    def _are_rests(self, first: Array, entry: Array, line: Array, name: Array, instance: Array) -> Array:
+    def _are_rests(self, places: Places, place: Array, is_outermost: Array, unreadable: set[int]) -> Array:
         """Returns which frames are of the rest of the function that the next frame is of, as `DebugInfo.is_rest_of`
-        says: bool. line: of the call; instance: of which functions the entries are, uint64."""
-        is_rest = np.zeros(len(entry), bool)
-        is_outermost = np.zeros(len(entry), bool)
-        is_outermost[first[1:][np.diff(first) > 0] - 1] = True
-        is_of_one = (name[:-1] == name[1:]) & (name[:-1] >= 0) & (instance[:-1] == instance[1:])
-        alike = np.flatnonzero(is_of_one & ~is_outermost[:-1])
-        if not len(alike):
-            return is_rest
-        rows = np.stack((entry[alike], entry[alike + 1], line[alike]), axis=1)
-        pairs, which = np.unique(rows, axis=0, return_inverse=True)
-        is_rest[alike] = np.array([self._is_rest(*pair) for pair in pairs.tolist()], bool)[which.reshape(-1)]
+        says: bool. unreadable: gets units in which that cannot be read."""
+        is_rest = np.zeros(len(place), bool)
+        name = places.name[place]
+        alike = np.flatnonzero((name[:-1] == name[1:]) & (name[:-1] >= 0) & ~is_outermost[:-1])
+        pairs, which = distinct_and_places(place[alike].astype(np.int64) << 32 | place[alike + 1])
+        calls, around = pairs >> 32, pairs & 0xFFFF_FFFF
+        instance, other = (self._entries.instances(places.unit[of], places.entry[of]) for of in (calls, around))
+        are_rests = instance == other
+        for nth in np.flatnonzero(are_rests).tolist():
+            call, function = int(calls[nth]), int(around[nth])
+            try:
+                entries = int(places.entry[call]), int(places.entry[function])
+                are_rests[nth] = self._is_rest(*entries, int(places.line[call]))
+            except FormatError:
+                unreadable.add(int(places.unit[call]))
+        is_rest[alike] = are_rests[which]
         return is_rest
 
     def _is_rest(self, call: int, entry: int, line: int) -> bool:
@@ -244,7 +294,7 @@ class BulkLookup:
         one, other = self._info.units_of.entry_at(call), self._info.units_of.entry_at(entry)
         return one is not None and other is not None and self._info.is_rest_of(one, other)
 
-    def _name(self, kind: int, value: int, target: int, entry: int) -> str:
+    def _other_name(self, kind: int, value: int, target: int, entry: int) -> str:
         """Returns a name that has others in front, or that compiled code does not read. target: an entry that has the
         same."""
         if kind == ELSEWHERE:
@@ -257,16 +307,11 @@ class BulkLookup:
         rows = self._info.declared_at(found, begin) if found is not None else []
         return (shown_path(rows[0][1]), line_number(rows[0][2])) if rows else ("", 0)
 
-    # ------------------------------------------------ all units
+    # ------------------------------------------------ symbols
 
-    def _joined(self, addresses: Array, parts: list[tuple[Array, Found]]) -> Frames:
-        """Returns the frames of all units by address. Where no function is described, the symbol table may name one."""
-        n = len(addresses)
-        begin, end = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-        row_source, row_line = np.full(n, -1, np.int64), np.zeros(n, np.int64)
-        for rows, part in parts:
-            begin[rows], end[rows] = part.begin, part.end
-            row_source[rows], row_line[rows] = part.row_source, part.row_line
+    def _joined(self, addresses: Array, held: Held, described: Described) -> Frames:
+        """Returns the frames by address. Where no function is described, the symbol table may name one."""
+        n, begin, end = len(addresses), held.begin, held.end
         named = self._table.rows(addresses)
         has_symbol = named >= 0
         used, which = distinct_and_places(named[has_symbol])
@@ -275,13 +320,15 @@ class BulkLookup:
         symbol_start = np.zeros(n, np.uint64)
         symbol_start[has_symbol] = self._table.starts(used)[which]
         is_nameless = np.zeros(n, bool)
-        for rows, part in parts:
-            is_nameless[rows[part.address[part.name < 0]]] = True
+        is_nameless[described.address[described.name < 0]] = True
         has_function = (end > 0) & (~is_nameless | (symbol >= 0))
         alone = np.flatnonzero(has_symbol & ~has_function)
-        of_parts = [_frames_of(rows, part, has_function) for rows, part in parts]
-        of_parts.append((alone, symbol[alone], row_source[alone], row_line[alone], np.zeros(len(alone), np.int64)))
-        of_address, *columns = (np.concatenate(column) for column in zip(*of_parts, strict=True))
+        is_kept = has_function[described.address]
+        line = np.where(held.line < 1 << 31, held.line, np.uint64(0))
+        of_alone = alone, symbol[alone], held.source[alone], line[alone], np.zeros(len(alone), np.uint64)
+        of_address, *columns = (
+            np.concatenate((column[is_kept], more)) for column, more in zip(described, of_alone, strict=True)
+        )
         order = np.argsort(of_address, kind="stable")
         name, source, line, discriminator = (column[order] for column in columns)
         first = np.concatenate(([0], np.cumsum(np.bincount(of_address, minlength=n))))
@@ -294,42 +341,3 @@ class BulkLookup:
         size[~has_function & ~has_symbol] = 0
         name, source, line, discriminator = (column.astype(np.int32) for column in (name, source, line, discriminator))
         return Frames(first, name, source, line, start, size, list(self._texts.held), discriminator)
-
-
-def _frames_of(rows: Array, part: Found, is_kept: Array) -> tuple[Array, ...]:
-    """Returns the columns of the frames in a unit, of the addresses that are kept (bool [n]). rows: those asked for."""
-    address = rows[part.address]
-    columns = address, part.name, part.source, part.line, part.discriminator
-    return tuple(column[is_kept[address]] for column in columns)
-
-
-class _Lines:
-    """The lines of a unit. at: where its program is, None where it has none; folder: of the compiler."""
-
-    def __init__(self, sections: Sections, at: int | None, folder: str, texts: Texts, paths: Paths) -> None:
-        self._paths = paths
-        self._sources: dict[int, int] = {}
-        self._folder = folder
-        self._texts = texts
-        self._rows = LineRows(sections.line.bytes, at, sections.order == "big") if at is not None else None
-        self.is_read = self._rows is None or self._rows.is_read
-
-    def rows(self, begins: Array, ends: Array, addresses: Array) -> tuple[Array, Array, Array]:
-        """Returns (file, line, discriminator), uint64, of addresses of functions: NO_FILE where nothing is known."""
-        if self._rows is None:
-            nothing = np.zeros(len(begins), np.uint64)
-            return np.full(len(begins), NO_FILE, np.uint64), nothing, nothing
-        file, line, discriminator = self._rows.at(begins, ends, addresses)
-        return file.astype(np.uint64), line.astype(np.uint64), discriminator.astype(np.uint64)
-
-    def sources(self, files: Array) -> Array:
-        """Returns the paths (int64, of Texts) of files by their numbers."""
-        known = self._sources
-        numbers = files.tolist()
-        for number in numbers:
-            if number not in known:
-                known[number] = self._texts.number(self._path(number))
-        return np.array([known[number] for number in numbers], np.int64)
-
-    def _path(self, number: int) -> str:
-        return shown_path(self._paths.of(self._rows, number, self._folder)) if self._rows is not None else ""
