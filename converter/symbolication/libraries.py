@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction, distinct, distinct_and_places
+from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction, distinct, distinct_and_places, index_of
 from traceferry.symbolication.demangle import Demangler, shown_frames, shown_path
-from traceferry.symbolication.interface import Frames, Lookup, Symbols, look_up_apart, look_up_nothing
+from traceferry.symbolication.interface import Frames, Lookup, Symbols, look_up_apart, look_up_nothing, taken
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -34,7 +34,28 @@ class LibraryFile:
     def lookup(self, addresses: Array) -> Frames:
         """Returns the frames at addresses (uint64; so are the starts of functions), each function with one file: see
         `in_own_files`. There must be symbols."""
-        return in_own_files(self.frames_at(addresses), self.frames_at)
+        n, starts = len(addresses), self._starts_of_symbols(addresses)
+        # Most functions begin where a symbol does: their starts are looked up together with the addresses.
+        found = self.frames_at(np.concatenate((addresses, starts)))
+        own = taken(found, np.arange(n, n + len(starts)))
+
+        def lookup(wanted: Array) -> Frames:
+            row = index_of(starts, wanted)
+            return look_up_apart(wanted, row >= 0, lambda _: taken(own, row[row >= 0]), self.frames_at)
+
+        return in_own_files(taken(found, np.arange(n)), lookup)
+
+    def _starts_of_symbols(self, addresses: Array) -> Array:
+        """Returns where symbols begin that hold addresses and may be described by debug information: uint64, rising,
+        none twice."""
+        from traceferry.symbolication.elf import ElfSymbols
+
+        if not isinstance(self.symbols, ElfSymbols) or not self.symbols.has_debug_info:
+            return addresses[:0]
+        table, base = self.symbols.table, np.uint64(self.symbols.base)
+        rows = table.rows(addresses + base)
+        starts = distinct(table.starts(distinct(rows[rows >= 0])))
+        return starts[starts >= base] - base
 
     def frames_at(self, addresses: Array) -> Frames:
         """Returns the frames at addresses as the symbols have them."""
