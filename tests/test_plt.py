@@ -18,6 +18,7 @@ from traceferry.symbolication.gsym.reader import Gsym
 from traceferry.symbolication.gsym.writer import write
 from traceferry.symbolication.interface import Function, Symbols
 from traceferry.symbolication.libraries import LibraryFile, LibraryFiles
+from traceferry.symbolication.plt import may_be_stubs
 
 LAYOUTS = layouts()
 CODE = [Symbol("_init", INIT, 0, ".init"), Symbol("_start", TEXT, 0, ".text")]
@@ -117,6 +118,14 @@ def test_symbols_in_another_file_do_not_name_stubs() -> None:
     asked = [INIT, *(begin + nth * size for nth in range(3)), TEXT]
     found = [function and function.frames[0][0] for function in LibraryFiles({0: file}).functions_at(0, asked)]
     assert found == ["_init", "memcpy@plt", "app::tick()@plt", "memset@plt", "_start"]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_outside_of_their_sections_there_are_no_stubs(name: str) -> None:
+    binary = opened(elf(LAYOUTS[name], [*CODE, MEMSET])).binary
+    begins = [begin for _, begin, _, _ in LAYOUTS[name].sections.values()]
+    assert all(may_be_stubs(binary, np.array([TEXT, begin], np.uint64)) for begin in begins)
+    assert not may_be_stubs(binary, np.array([0, INIT, TEXT], np.uint64))
 
 
 def test_names_of_stubs_are_demangled() -> None:

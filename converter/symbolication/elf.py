@@ -91,7 +91,7 @@ class ElfSymbols:
         from traceferry.symbolication.go.lookup import go_lookup
 
         try:
-            return go_lookup(self.binary, self.table) if not self.has_debug_info else None
+            return go_lookup(self.binary, lambda: self.table) if not self.has_debug_info else None
         except FormatError as error:
             self._lost(error)
             return None

@@ -13,6 +13,7 @@ import numpy as np
 from traceferry.model import Array, LinkedFrame, LinkedPlace, NativeFunction, distinct, distinct_and_places, index_of
 from traceferry.symbolication.demangle import Demangler, shown_frames, shown_path
 from traceferry.symbolication.interface import Frames, Lookup, Symbols, look_up_apart, look_up_nothing, taken
+from traceferry.symbolication.plt import may_be_stubs
 
 if TYPE_CHECKING:
     from traceferry.symbolication.binary import Binary
@@ -61,7 +62,7 @@ class LibraryFile:
         """Returns the frames at addresses as the symbols have them."""
         assert self.symbols is not None
         by_symbols = partial(_relative, self.symbols)
-        if self._stubs is None:
+        if self._stubs is None or not may_be_stubs(self._stubs.binary, addresses + np.uint64(self._stubs.base)):
             return by_symbols(addresses)
         are_stubs = self._stubs.table.are_stubs(addresses + np.uint64(self._stubs.base))
         return look_up_apart(addresses, are_stubs, partial(_relative, self._stubs), by_symbols)

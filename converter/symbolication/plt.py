@@ -64,8 +64,7 @@ class Stubs(NamedTuple):
 def stubs_of(binary: Binary, tables: tuple[str, ...]) -> Stubs:
     """Returns the stubs whose function is known, in the sections of PLT_SECTIONS; none for a processor that is not in
     MACHINES. tables: names of the symbol tables that relocations can refer to. Damaged parts have no stubs."""
-    machine = MACHINES.get(binary.machine)
-    sections = [one for one in binary.sections if one.name in PLT_SECTIONS and one.type != "SHT_NOBITS"]
+    machine, sections = MACHINES.get(binary.machine), plt_sections(binary)
     if machine is None or not sections:
         return _no_stubs()
     relocations, lazy = _relocations(binary, machine, tables)
@@ -81,6 +80,17 @@ def stubs_of(binary: Binary, tables: tuple[str, ...]) -> Stubs:
     stubs = Stubs._make(map(np.concatenate, zip(*parts, strict=True)))
     order = np.argsort(stubs.start, kind="stable")
     return Stubs._make(column[order] for column in stubs)
+
+
+def plt_sections(binary: Binary) -> list[SectionHeader]:
+    """Returns the sections that hold stubs: outside of these is none."""
+    return [one for one in binary.sections if one.name in PLT_SECTIONS and one.type != "SHT_NOBITS"]
+
+
+def may_be_stubs(binary: Binary, addresses: Array) -> bool:
+    """Returns whether one of the addresses (uint64) is in a section that holds stubs."""
+    sections = ((np.uint64(one.address), np.uint64(one.size)) for one in plt_sections(binary))
+    return any(bool(np.any(addresses - begin < size)) for begin, size in sections)
 
 
 def _no_stubs() -> Stubs:

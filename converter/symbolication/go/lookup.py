@@ -3,7 +3,7 @@ stripped, too (`go build -ldflags "-s -w"`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from traceferry.symbolication.runs import function_of, runs_of
 from traceferry.symbolication.symbol_table import SymbolTable
 
 
-def go_lookup(binary: Binary, table: SymbolTable) -> GoLookup | None:
-    """Returns None for what is no program of Go's compiler. table: of the same file. Raises FormatError where the
-    tables have another layout, or nothing tells where the code is of which they speak."""
+def go_lookup(binary: Binary, table: Callable[[], SymbolTable]) -> GoLookup | None:
+    """Returns None for what is no program of Go's compiler. table: reads the symbols of the same file. Raises
+    FormatError where the tables have another layout, or nothing tells where the code is of which they speak."""
     tables = find_tables(binary)
-    return GoLookup(GoModule(binary, tables), table) if tables is not None else None
+    return GoLookup(GoModule(binary, tables), table()) if tables is not None else None
 
 
 class GoLookup:
