@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceferry.model import Array
+from traceferry.model import Array, distinct
 from traceferry.model.categories import NATIVE
-from traceferry.symbolication.demangle import Demangler, shown_frames
+from traceferry.symbolication.demangle import Demangler, shown_path
+from traceferry.symbolication.interface import Frames, joined, look_up_nothing, taken
 
 if TYPE_CHECKING:
     from traceferry.libraries.recorded_files import Inode
@@ -40,6 +42,30 @@ NOT_CALLED_CODE = {
 # (name, source, line) of what runs at an address, the outermost first, and where that function starts: of a function
 # without a name that is known too, where there is call-frame information, else 0.
 Found = tuple[list[tuple[str, str, int]], int]
+
+
+def answers_of(found: Frames) -> list[Found]:
+    """Returns what is found at each address. found: with texts as they are shown."""
+    texts = [*found.texts, ""]
+    columns = zip(found.name.tolist(), found.source.tolist(), found.line.tolist(), strict=True)
+    frames = [(texts[name], texts[source], line) for name, source, line in columns]
+    bounds = zip(pairwise(found.first.tolist()), found.start.tolist(), strict=True)
+    return [(frames[begin:end][::-1], start) for (begin, end), start in bounds]
+
+
+def _shown(found: Frames, demangle: Demangler) -> Frames:
+    """Returns the frames with texts as they are shown: names demangled, that of a function without one is UNKNOWN."""
+    names, sources = (distinct(of[of >= 0]).tolist() for of in (found.name, found.source))
+    linkage_names = [found.texts[nth] for nth in names]
+    demangle.learn(linkage_names)
+    texts = {UNKNOWN: 0}
+    number_of_name, number_of_source = (np.full(len(found.texts) + 1, none, np.int32) for none in (0, -1))
+    for nth, name in zip(names, linkage_names, strict=True):
+        number_of_name[nth] = texts.setdefault(demangle(name) or UNKNOWN, len(texts))
+    for nth in sources:
+        path = shown_path(found.texts[nth])
+        number_of_source[nth] = texts.setdefault(path, len(texts)) if path else -1
+    return found._replace(name=number_of_name[found.name], source=number_of_source[found.source], texts=list(texts))
 
 
 @dataclass
@@ -84,54 +110,64 @@ class Library:
         are where linkers put them that leave no gaps."""
         if self.binary is None:
             return offsets, np.ones(len(offsets), bool)
-        relative = [self.binary.relative(offset) for offset in offsets.tolist()]
-        loaded = np.array([address is not None and 0 <= address < MAX_OFFSET for address in relative], bool)
-        found = [address if ok else 0 for address, ok in zip(relative, loaded.tolist(), strict=True)]
-        return np.where(loaded, np.array(found, np.uint64), offsets), loaded
+        address, is_held, loaded = offsets.copy(), np.zeros(len(offsets), bool), np.zeros(len(offsets), bool)
+        for segment in self.binary.segments:
+            if segment.type == "PT_LOAD":
+                begin, inside = segment.address - self.binary.base, offsets - np.uint64(segment.offset)
+                mine = ~is_held & (inside < np.uint64(segment.size))
+                is_held |= mine
+                mine &= inside < np.uint64(max(MAX_OFFSET - begin, 0))
+                address[mine] = inside[mine] + np.uint64(begin)
+                loaded |= mine
+        return address, loaded
 
-    def found_at(self, offsets: Array, demangle: Demangler) -> tuple[list[int], list[Found]]:
-        """Returns the addresses of the file's bytes at these offsets, as `addresses` says, and what is found there: no
-        frames where nothing is. Offsets are of instructions, or of the byte before a return address. Nobody calls what
+    def found_at(self, offsets: Array, demangle: Demangler) -> tuple[Array, Frames]:
+        """Returns the addresses (uint64) of the file's bytes at these offsets, as `addresses` says, and the frames
+        there, as `_found` does. Offsets are of instructions, or of the byte before a return address. Nobody calls what
         is in NOT_CALLED: it is returned to at its first byte, and that is its address then."""
         addresses, loaded = self.addresses(offsets)
-        found = self._names(addresses, loaded, demangle)
-        return addresses.tolist(), found
+        found = self._counted(addresses, loaded, demangle)
+        return addresses, found
 
     def names(self, addresses: Array, demangle: Demangler) -> list[Found]:
         """Returns what is found at addresses (uint64) relative to the lowest that is loaded, as `found_at` does."""
         self.is_by_offset = False
-        return self._names(addresses.copy(), addresses < MAX_OFFSET, demangle)
+        return answers_of(self._counted(addresses.copy(), addresses < MAX_OFFSET, demangle))
 
     def function_names(self, addresses: Array, demangle: Demangler) -> list[str]:
         """Returns the functions that hold addresses (uint64) relative to the lowest that is loaded, "" where none is
         known: without those that are inlined there."""
         found = self._found(addresses.copy(), addresses < MAX_OFFSET, demangle)
-        return [frames[0][0] if frames else "" for frames, _ in found]
+        return [frames[0][0] if frames else "" for frames, _ in answers_of(found)]
 
-    def _names(self, addresses: Array, loaded: Array, demangle: Demangler) -> list[Found]:
+    def _counted(self, addresses: Array, loaded: Array, demangle: Demangler) -> Frames:
         """Returns what is found, as `_found` does, and counts it."""
         found = self._found(addresses, loaded, demangle)
-        self.n_asked += len(found)
-        self.n_nameless += sum(not frames for frames, _ in found)
+        self.n_asked += len(addresses)
+        self.n_nameless += int(np.count_nonzero(np.diff(found.first) == 0))
         return found
 
-    def _found(self, addresses: Array, loaded: Array, demangle: Demangler) -> list[Found]:
-        """Returns what is found. Addresses in what nobody calls are moved to its first byte."""
-        nothing: Found = ([], 0)
-        found = [nothing] * len(addresses)
-        for nth, answer in zip(np.flatnonzero(loaded).tolist(), self._lookup(addresses[loaded], demangle), strict=True):
-            found[nth] = answer
-        nameless = np.array([nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]], np.int64)
-        behind = addresses[nameless] + np.uint64(1)
-        answers = zip(nameless.tolist(), behind.tolist(), self._lookup(behind, demangle), strict=True)
-        for nth, address, (frames, start) in answers:
-            is_named = bool(frames) and start == address and frames[0][0] in NOT_CALLED
+    def _found(self, addresses: Array, loaded: Array, demangle: Demangler) -> Frames:
+        """Returns the frames, with texts as they are shown; the start of a function without a name, too, that is known.
+        Addresses in what nobody calls are moved to its first byte."""
+        rows = np.flatnonzero(loaded)
+        found = self._lookup(addresses[rows], demangle)
+        nameless = np.flatnonzero(np.diff(found.first) == 0)
+        behind = addresses[rows[nameless]] + np.uint64(1)
+        others = self._lookup(behind, demangle)
+        is_start = (np.diff(others.first) > 0) & (others.start == behind)
+        # Of each address, its row in what was found, in the others, or in nothing.
+        which = np.full(len(addresses), len(rows) + len(behind), np.int64)
+        which[rows] = np.arange(len(rows))
+        for nth, (address, is_one) in enumerate(zip(behind.tolist(), is_start.tolist(), strict=True)):
+            is_named = is_one and others.texts[int(others.name[others.first[nth + 1] - 1])] in NOT_CALLED
             if is_named or self._is_not_called(address):
-                addresses[nth] = address
-                found[nth] = (frames, start) if start == address else nothing
-        unnamed = [nth for nth in np.flatnonzero(loaded).tolist() if not found[nth][0]]
-        for nth, start in zip(unnamed, self.file.extents(addresses[unnamed])[0].tolist(), strict=True):
-            found[nth] = ([], start)
+                row = rows[nameless[nth]]
+                addresses[row] = address
+                which[row] = len(rows) + nth if others.start[nth] == behind[nth] else len(rows) + len(behind)
+        found = taken(joined([found, others, look_up_nothing(addresses[:1])]), which)
+        unnamed = rows[np.diff(found.first)[rows] == 0]
+        found.start[unnamed] = self.file.extents(addresses[unnamed])[0]
         return found
 
     def _is_not_called(self, address: int) -> bool:
@@ -142,21 +178,16 @@ class Library:
             self.not_called.add(address)
         return found
 
-    def _lookup(self, addresses: Array, demangle: Demangler) -> list[Found]:
-        """addresses: uint64, relative to the lowest that is loaded."""
+    def _lookup(self, addresses: Array, demangle: Demangler) -> Frames:
+        """Returns the frames, with texts as they are shown. addresses: uint64, relative to the lowest loaded one."""
         if self.symbols is None or not len(addresses):
-            return [([], 0)] * len(addresses)
+            return look_up_nothing(addresses)
         if self.keeps:
             self.asked.append(addresses)
         found = self.file.lookup(addresses)
         if self.keeps:
             self.asked.append(found.start[found.start > 0])  # where the file of a function is looked up
-        frames = [(name or UNKNOWN, source, line) for name, source, line in shown_frames(found, demangle)]
-        first = found.first.tolist()
-        return [
-            (frames[begin:end][::-1], start)
-            for begin, end, start in zip(first[:-1], first[1:], found.start.tolist(), strict=True)
-        ]
+        return _shown(found, demangle)
 
     @cached_property
     def file(self) -> LibraryFile:

@@ -137,7 +137,8 @@ Lookup = Callable[[Array], Frames]
 
 
 def look_up_nothing(addresses: Array) -> Frames:
-    return look_up(addresses, lambda _: NOTHING)
+    numbers, zeros = np.zeros(0, np.int32), np.zeros(len(addresses), np.uint64)
+    return Frames(np.zeros(len(addresses) + 1, np.int64), numbers, numbers, numbers, zeros, zeros, [])
 
 
 def look_up(addresses: Array, answer_of: Callable[[int], Answer]) -> Frames:
@@ -190,18 +191,26 @@ def look_up_apart(addresses: Array, which: Array, by: Lookup, others_by: Lookup)
         return others_by(addresses)
     if which.all():
         return by(addresses)
-    found, others = by(addresses[which]), others_by(addresses[~which])
+    both = joined([others_by(addresses[~which]), by(addresses[which])])
+    n_others = len(addresses) - int(np.count_nonzero(which))
+    return taken(both, np.where(which, n_others + np.cumsum(which) - 1, np.cumsum(~which) - 1))
+
+
+def joined(parts: Sequence[Frames]) -> Frames:
+    """Returns the frames of the addresses of all parts, of which there is one at least, in turn."""
+    n_texts = np.cumsum([0, *(len(part.texts) for part in parts[:-1])]).tolist()
+    n_frames = np.cumsum([0, *(part.first[-1] for part in parts[:-1])]).tolist()
     name, source = (
-        np.concatenate((one, np.where(other < 0, other, other + np.int32(len(others.texts)))))
-        for one, other in ((others.name, found.name), (others.source, found.source))
+        np.concatenate([np.where(of < 0, of, of + np.int32(n)) for of, n in zip(numbers, n_texts, strict=True)])
+        for numbers in ([part.name for part in parts], [part.source for part in parts])
     )
-    first = np.concatenate((others.first, found.first[1:] + others.first[-1]))
+    firsts = [part.first[1:] + n for part, n in zip(parts, n_frames, strict=True)]
     line, start, size, discriminator = (
-        np.concatenate([getattr(one, column) for one in (others, found)])
+        np.concatenate([getattr(part, column) for part in parts])
         for column in ("line", "start", "size", "discriminators")
     )
-    both = Frames(first, name, source, line, start, size, [*others.texts, *found.texts], discriminator)
-    return taken(both, np.where(which, len(others.start) + np.cumsum(which) - 1, np.cumsum(~which) - 1))
+    texts = [text for part in parts for text in part.texts]
+    return Frames(np.concatenate(([0], *firsts)), name, source, line, start, size, texts, discriminator)
 
 
 def _row(texts: dict[str, int], name: str, source: str, line: int) -> tuple[int, int, int]:

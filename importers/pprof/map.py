@@ -16,7 +16,7 @@ from traceferry.files.source import Source
 from traceferry.importers.pprof import layout
 from traceferry.importers.pprof._messages import intern_stacks
 from traceferry.importers.pprof.decode import Line, Location, Profile, Samples, cuts, read_profile
-from traceferry.libraries.library import Library
+from traceferry.libraries.library import Library, answers_of
 from traceferry.libraries.recorded_files import Recorded
 from traceferry.libraries.search import Libraries
 from traceferry.model import Array, Clock, Event, Input, TraceBuilder, rows_by_key
@@ -277,7 +277,7 @@ class _Mapping:
         locations = [self.held.locations[number] for number in numbers]
         offsets = np.array([max(self._offset(one), 0) for one in locations], np.uint64)
         _, found = library.found_at(offsets, self.libraries.demangle)
-        for number, location, (frames, _) in zip(numbers, locations, found, strict=True):
+        for number, location, (frames, _) in zip(numbers, locations, answers_of(found), strict=True):
             if frames:
                 places = zip_longest(frames, location.lines if len(frames) == len(location.lines) else ())
                 self._frames[number] = [
