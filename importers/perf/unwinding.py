@@ -13,7 +13,8 @@ import numpy as np
 
 from traceferry.common.errors import FormatError
 from traceferry.files.source import release
-from traceferry.importers.perf.chains import GUEST, USER, Replacement, before_user, joined, with_chains
+from traceferry.importers.perf._unwound import with_user_parts
+from traceferry.importers.perf.chains import Replacement, with_chains
 from traceferry.importers.perf.fields import WINDOW, numbers_at
 from traceferry.importers.perf.layout import ABI_SIMD, KERNEL_MODE
 from traceferry.importers.perf.leaf_frames import UNKNOWN, of_answer, own_stacks
@@ -398,24 +399,11 @@ def _module_of(library: Library, machine: Machine) -> Module | None:
 
 def _replacement(samples: Samples, part: _Part, ending: Array) -> Replacement:
     """Returns the new callchains. What perf itself found by frame pointer counts where unwinding found no caller."""
-    recorded, n_kernel, n_user = before_user(samples, part.rows)
-    n_frames = np.diff(part.stacks.first)
-    is_better = (n_frames > 1) | ((n_frames == 1) & (n_user <= 2))
-    chain, first = joined((recorded, n_kernel), _user_part(part.stacks), _endings(ending))
-    return Replacement(part.rows[is_better], chain, first[:-1][is_better], np.diff(first)[is_better])
-
-
-def _user_part(stacks: UnwoundStacks) -> tuple[Array, Array]:
-    """Returns (addresses with a marker in front of each exact one, how many each chain has)."""
+    stacks = part.stacks
     is_interrupted = stacks.how == How.BY_SIGNAL
     # A signal's frame, to which its handler returns and which calls nothing, is below what it interrupted.
     is_exact = (stacks.how == How.BY_IP) | is_interrupted | np.append(is_interrupted[1:], False)[: len(stacks.how)]
-    n_exact = np.concatenate(([0], np.cumsum(is_exact)))
-    user = np.insert(stacks.pc, np.flatnonzero(is_exact), USER)
-    return user, np.diff(stacks.first + n_exact[stacks.first])
-
-
-def _endings(ending: Array) -> tuple[Array, Array]:
-    """Returns (a marker and the address where there is one, how many each chain has)."""
-    addresses = ending[ending != 0]
-    return np.stack((np.full_like(addresses, GUEST), addresses), axis=1).ravel(), 2 * (ending != 0)
+    recorded = samples.chain, np.ascontiguousarray(samples.chain_start), np.ascontiguousarray(samples.chain_n)
+    unwound = stacks.first, stacks.pc, is_exact.view(np.uint8)
+    nth, chain, start, n = with_user_parts(recorded, part.rows, unwound, ending)
+    return Replacement(part.rows[nth], chain, start, n)
