@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -188,7 +188,9 @@ def rows_by_key(keys: Array) -> dict[int, Array]:
     if keys.dtype == np.uint64:
         values = values.view(np.uint64)
     rows, ends = rows_of_places(place, len(values))
-    return dict(zip(values.tolist(), np.split(rows, ends[:-1]), strict=True)) if len(rows) else {}
+    # As np.split, which takes ten times as long for each.
+    bounds = pairwise([0, *ends.tolist()])
+    return {value: rows[begin:end] for value, (begin, end) in zip(values.tolist(), bounds, strict=True)}
 
 
 class GrowingTable(Table):

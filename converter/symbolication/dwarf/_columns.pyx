@@ -637,17 +637,17 @@ cdef class Functions:
         cdef int32_t source
         if lines is None:
             return True
-        high = lines.ends.shape[0]
+        high = lines.n_sequences
         while nth < high:
             middle = (nth + high) >> 1
-            if lines.ends[middle] <= begin:
+            if lines.sequences[middle].end <= begin:
                 nth = middle + 1
             else:
                 high = middle
-        while nth < lines.ends.shape[0] and lines.rows[lines.first_row[nth]].address < end:
-            if self.n_rows == n_before and lines.rows[lines.first_row[nth]].address > begin:
+        while nth < lines.n_sequences and lines.rows[lines.sequences[nth].first_row].address < end:
+            if self.n_rows == n_before and lines.rows[lines.sequences[nth].first_row].address > begin:
                 break
-            first = max(lines.last_row(nth, begin), lines.first_row[nth])
+            first = max(lines.last_row(nth, begin), lines.sequences[nth].first_row)
             last = lines.last_row(nth, end - 1) + 1
             if not self.spend(ROW_EFFORT * (last - first)):
                 return False

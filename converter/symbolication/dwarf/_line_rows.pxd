@@ -14,6 +14,13 @@ cdef struct Row:
     uint32_t discriminator
 
 
+# Its first row, the first behind it, the address at which it ends.
+cdef struct Sequence:
+    int64_t first_row
+    int64_t end_row
+    uint64_t end
+
+
 cdef struct Place:
     uint64_t at
     uint64_t folder
@@ -49,11 +56,9 @@ cdef class LineRows:
     cdef Row* rows
     cdef int64_t n_rows
     cdef int64_t n_room
-    # Of each sequence: its first row, the first behind it, the address at which it ends.
-    cdef object sequences
-    cdef int64_t[::1] first_row
-    cdef int64_t[::1] end_row
-    cdef uint64_t[::1] ends
+    # By their ends.
+    cdef Sequence* sequences
+    cdef Py_ssize_t n_sequences
 
     cdef inline int add_row(
         self, int64_t first, uint64_t address, uint64_t file, uint64_t line, uint64_t discriminator

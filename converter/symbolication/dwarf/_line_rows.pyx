@@ -3,16 +3,14 @@
 Only undamaged programs in usual codings are read: of all others, which the reader in Python describes, there is none.
 """
 
-import numpy as np
-
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, qsort
 from libc.string cimport memchr
 
 from traceferry.native.bytes cimport number
 from traceferry.native.cursor cimport Cursor
-from traceferry.native.memory cimport resized
+from traceferry.native.memory cimport grown, resized
 
 cdef enum:
     MAX_TEXT = 1 << 16
@@ -56,6 +54,15 @@ cdef enum:
     IN_LINE_STR
 
 
+cdef int by_end(const void* one, const void* other) noexcept nogil:
+    """Orders sequences by their ends, those that end together as they come."""
+    cdef const Sequence* a = <const Sequence*>one
+    cdef const Sequence* b = <const Sequence*>other
+    if a.end != b.end:
+        return 1 if a.end > b.end else -1
+    return (a.first_row > b.first_row) - (a.first_row < b.first_row)
+
+
 @cython.final
 cdef class _Places:
     """Names, of folders or files."""
@@ -81,18 +88,13 @@ cdef class LineRows:
         self.data = data
         self.cursor = Cursor(data, big)
         self.folders, self.files = _Places(), _Places()
-        self.sequences = []
         self.is_read = self.read_header(at) and self.run()
-        if self.is_read:
-            ordered = sorted(self.sequences, key=lambda one: one[2])
-            columns = np.array(ordered, np.uint64).reshape(-1, 3).T
-            self.first_row = columns[0].astype(np.int64)
-            self.end_row = columns[1].astype(np.int64)
-            self.ends = np.ascontiguousarray(columns[2])
-        self.sequences = []
+        if self.is_read and self.n_sequences > 1:
+            qsort(self.sequences, self.n_sequences, sizeof(Sequence), by_end)
 
     def __dealloc__(self):
         free(self.rows)
+        free(self.sequences)
 
     # ------------------------------------------------ the header
 
@@ -269,7 +271,9 @@ cdef class LineRows:
                 opcode = data[c.at]
                 if opcode == END_SEQUENCE:
                     if self.n_rows > first and self.rows[first].address < address:
-                        self.sequences.append((first, self.n_rows, address))
+                        self.sequences = <Sequence*>grown(self.sequences, self.n_sequences, sizeof(Sequence))
+                        self.sequences[self.n_sequences] = Sequence(first, self.n_rows, address)
+                        self.n_sequences += 1
                         first = self.n_rows
                     self.n_rows = first
                     address, file, line, discriminator = 0, 1, 1, 0
@@ -353,32 +357,32 @@ cdef class LineRows:
         """Returns the last row that is not behind an address of a function, -1 for none. A sequence that begins in
         front of the last row is not of the function."""
         cdef Py_ssize_t low = 0
-        cdef Py_ssize_t high = self.ends.shape[0]
+        cdef Py_ssize_t high = self.n_sequences
         cdef Py_ssize_t nth
         cdef int64_t row = -1
         cdef uint64_t last
         while low < high:
             nth = (low + high) >> 1
-            if self.ends[nth] <= begin:
+            if self.sequences[nth].end <= begin:
                 low = nth + 1
             else:
                 high = nth
-        if low == self.ends.shape[0] or self.rows[self.first_row[low]].address > begin:
+        if low == self.n_sequences or self.rows[self.sequences[low].first_row].address > begin:
             return -1
         last = begin
-        for nth in range(low, self.ends.shape[0]):
-            if nth > low and not last <= self.rows[self.first_row[nth]].address <= address:
+        for nth in range(low, self.n_sequences):
+            if nth > low and not last <= self.rows[self.sequences[nth].first_row].address <= address:
                 break
             row = self.last_row(nth, address)
-            if address < self.ends[nth]:
+            if address < self.sequences[nth].end:
                 break
             last = max(last, self.rows[self.last_row(nth, end - 1)].address)
         return row
 
     cdef int64_t last_row(self, Py_ssize_t sequence, uint64_t address) noexcept nogil:
         """Returns the last row of a sequence that is not behind an address."""
-        cdef int64_t low = self.first_row[sequence]
-        cdef int64_t high = self.end_row[sequence]
+        cdef int64_t low = self.sequences[sequence].first_row
+        cdef int64_t high = self.sequences[sequence].end_row
         cdef int64_t middle
         while low < high:
             middle = (low + high) >> 1
