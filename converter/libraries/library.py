@@ -155,28 +155,54 @@ class Library:
         nameless = np.flatnonzero(np.diff(found.first) == 0)
         behind = addresses[rows[nameless]] + np.uint64(1)
         others = self._lookup(behind, demangle)
-        is_start = (np.diff(others.first) > 0) & (others.start == behind)
+        is_start = others.start == behind
+        is_moved = np.zeros(len(behind), bool)
+        for nth in np.flatnonzero(is_start & (np.diff(others.first) > 0)).tolist():
+            is_moved[nth] = others.texts[int(others.name[others.first[nth + 1] - 1])] in NOT_CALLED
+        is_moved[~is_moved] = self._are_not_called(behind[~is_moved])
         # Of each address, its row in what was found, in the others, or in nothing.
-        which = np.full(len(addresses), len(rows) + len(behind), np.int64)
+        nothing = len(rows) + len(behind)
+        which = np.full(len(addresses), nothing, np.int64)
         which[rows] = np.arange(len(rows))
-        for nth, (address, is_one) in enumerate(zip(behind.tolist(), is_start.tolist(), strict=True)):
-            is_named = is_one and others.texts[int(others.name[others.first[nth + 1] - 1])] in NOT_CALLED
-            if is_named or self._is_not_called(address):
-                row = rows[nameless[nth]]
-                addresses[row] = address
-                which[row] = len(rows) + nth if others.start[nth] == behind[nth] else len(rows) + len(behind)
+        moved = rows[nameless[is_moved]]
+        addresses[moved] = behind[is_moved]
+        which[moved] = np.where(is_start, len(rows) + np.arange(len(behind)), nothing)[is_moved]
         found = taken(joined([found, others, look_up_nothing(addresses[:1])]), which)
         unnamed = rows[np.diff(found.first)[rows] == 0]
         found.start[unnamed] = self.file.extents(addresses[unnamed])[0]
         return found
 
-    def _is_not_called(self, address: int) -> bool:
-        """Returns whether nothing calls it, by its instructions: files without a symbol table do not name it."""
-        codes = NOT_CALLED_CODE.get(self.binary.machine, ()) if self.binary is not None else ()
-        found = self.binary is not None and any(self.binary.code(address, len(code)) == code for code in codes)
-        if found:
-            self.not_called.add(address)
+    def _are_not_called(self, addresses: Array) -> Array:
+        """Returns at which addresses a function begins that nothing calls, by its instructions: files without a symbol
+        table do not name it."""
+        found = np.zeros(len(addresses), bool)
+        if self.binary is None or not len(addresses):
+            return found
+        data, (at, n_bytes) = np.frombuffer(self.binary.data, np.uint8), self._places(self.binary, addresses)
+        for code in NOT_CALLED_CODE.get(self.binary.machine, ()):
+            rows = np.flatnonzero(n_bytes >= len(code))
+            for nth, byte in enumerate(code):
+                rows = rows[data[at[rows] + nth] == byte]
+            found[rows] = True
+        self.not_called.update(addresses[found].tolist())
         return found
+
+    def _places(self, binary: Binary, addresses: Array) -> tuple[Array, Array]:
+        """Returns where the file has the bytes at addresses, as `Binary.code` finds them, and how many from there on:
+        int64, 0 bytes where it has none."""
+        linked = addresses + np.uint64(binary.base)
+        is_open = linked >= addresses
+        at, n_bytes = np.zeros(len(addresses), np.int64), np.zeros(len(addresses), np.int64)
+        for segment in binary.segments:
+            if segment.type == "PT_LOAD":
+                inside = linked - np.uint64(segment.address)
+                mine = is_open & (inside < np.uint64(segment.size))
+                is_open &= ~mine
+                mine &= inside < np.uint64(max(len(binary.data) - segment.offset, 0))
+                begin = inside[mine].astype(np.int64)
+                at[mine] = begin + segment.offset
+                n_bytes[mine] = np.minimum(min(segment.size, MAX_OFFSET) - begin, len(binary.data) - at[mine])
+        return at, n_bytes
 
     def _lookup(self, addresses: Array, demangle: Demangler) -> Frames:
         """Returns the frames, with texts as they are shown. addresses: uint64, relative to the lowest loaded one."""
