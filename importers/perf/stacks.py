@@ -95,9 +95,12 @@ def stacks_of(
     trace.stacks.extend(prefix=stacks.parent[n_before:].copy(), frame=stacks.key[n_before:].copy())
     report = trace.report
     report.note("stack_cut", composer.n_cut, where=where)
-    n_unmapped = _n_unmapped(samples, trace.stacks["frame"], stack, frames[first_frame[:-1][found.kind == NOTHING]])
-    if n_unmapped < max(MOST_FEW, UNMAPPED_FROM * len(samples)):
-        n_unmapped = 0
+    n_unmapped, fewest = 0, max(MOST_FEW, UNMAPPED_FROM * len(samples))
+    # A sample that is at such an address itself has one at least.
+    if composer.n_unknown >= fewest:
+        unknown = frames[first_frame[:-1][found.kind == NOTHING]]
+        n_unmapped = _n_unmapped(samples, trace.stacks["frame"], stack, unknown)
+        n_unmapped = n_unmapped if n_unmapped >= fewest else 0
     report.note("code_unmapped", n_unmapped, where=where, advice=OF_OTHER_PART if is_part else None)
     report.note("code_unknown", composer.n_unknown - n_unmapped, where=where)
     report.note("code_announced_late", composer.n_late, where=where)
