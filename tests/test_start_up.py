@@ -28,7 +28,7 @@ SNIFFING = {
 }  # fmt: skip
 # Of the standard library and others, what only some commands, recordings or outputs need.
 RARE = {
-    "asyncio", "concurrent", "decimal", "elftools.dwarf", "html", "http", "logging", "lzma", "bz2", "multiprocessing",
+    "asyncio", "concurrent", "decimal", "elftools", "html", "http", "logging", "lzma", "bz2", "multiprocessing",
     "numpy.ma", "shutil", "socket", "subprocess", "tarfile", "tempfile", "tqdm", "urllib.request", "xml",
 }  # fmt: skip
 OTHER_COMMANDS = {

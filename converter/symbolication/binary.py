@@ -1,48 +1,29 @@
-"""An ELF binary: its headers through pyelftools.
+"""An ELF binary: its headers, and what they say where to find.
 
 Addresses are as the linker wrote them (`address`), or relative to the lowest loaded segment.
 """
 
 from __future__ import annotations
 
-import io
-import mmap
 import struct
-from collections.abc import Callable
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from elftools.common.exceptions import ELFError
 
 from traceferry.common.errors import FormatError
 from traceferry.files.decompress import decompress_stream
 from traceferry.files.source import Source
 from traceferry.model import Array
 from traceferry.symbolication.build_id import build_id_of, debug_id_of
+from traceferry.symbolication.elf_headers import ElfHeaders, Header, Layout
 
-# What pyelftools raises where it reads headers that are damaged: its own error, and what a file raises for a place that
-# is no place in a file. `fuzz/fuzz_dwarf.py` finds no other.
-HEADER_ERRORS = (ELFError, OverflowError, ValueError)
 MAX_SECTION_NAME = 256
 # What a section may be decompressed to: so many times its size, or FREE bytes. Those of real files become 14 times as
 # large at most.
 MAX_RATIO = 64
 FREE = 4 << 20
 ZLIB, ZSTD = 1, 2
-
-
-def stream_of(data: memoryview) -> Any:
-    """Returns a file that pyelftools reads these bytes from, without a copy of them."""
-    owner = owner_of(data)
-    return owner if isinstance(owner, mmap.mmap) else io.BytesIO(owner)
-
-
-def owner_of(data: memoryview) -> bytes | mmap.mmap:
-    """Returns what holds these bytes and no others: a copy, if nothing does."""
-    if isinstance(data.obj, (bytes, mmap.mmap)) and len(data.obj) == len(data):
-        return data.obj
-    return bytes(data)
 
 
 class Segment(NamedTuple):
@@ -80,13 +61,13 @@ class Binary:
         self.path = source.path
         self.name = source.name
         self.data = source.data
-        # Most recordings need no ELF file, and pyelftools takes as long to import as to read a small one.
-        from traceferry.symbolication.elf_headers import ElfHeaders
-
-        self._elf: ElfHeaders = self._header(lambda: ElfHeaders(stream_of(source.data)))
-        self._first = self._elf.header
-        self.little_endian = bool(self._elf.little_endian)
-        self.word_size = int(self._elf.word_size)
+        try:
+            self._elf = ElfHeaders(source.data)
+        except ValueError as error:
+            raise self._unreadable(str(error)) from None
+        self._first = self._elf.file
+        self.little_endian = self._elf.little_endian
+        self.word_size = self._elf.word_size
         self.machine = str(self._first["e_machine"])
         self.entry_point = int(self._first["e_entry"])
         self.arch = ARCHITECTURES.get((self.machine, self.word_size), "unknown")
@@ -95,27 +76,25 @@ class Binary:
         self._loaded = [segment for segment in self.segments if segment.type == "PT_LOAD"]
         self.base = min((segment.address for segment in self._loaded), default=0)
 
-    def _header(self, read: Callable[[], Any]) -> Any:
-        """Returns what pyelftools reads of the headers. Raises FormatError."""
+    def _headers(self, n: int, table: str, layout: Layout) -> list[Header]:
+        """Returns the first n headers of a table, "sh" of sections or "ph" of segments. Raises FormatError."""
+        begin, step = self._first[f"e_{table}off"], self._first[f"e_{table}entsize"]
+        if begin > 0 and step < layout.size:
+            raise self._unreadable(f"Too small e_{table}entsize: {step}")
+        if n > len(self.data) // layout.size:
+            raise self._unreadable(f"it has no room for {n} headers")
         try:
-            return read()
-        except HEADER_ERRORS as error:
+            return [layout.read(self.data, begin + nth * step) for nth in range(n)]
+        except ValueError as error:
             raise self._unreadable(str(error)) from None
 
-    def _headers(self, n: int, table: str) -> list[Any]:
-        """Returns the first n headers of a table, "sh" of sections or "ph" of segments. What pyelftools makes of these
-        is not asked: it reads a dynamic segment through when it makes it."""
-        layout = self._elf.structs.Elf_Shdr if table == "sh" else self._elf.structs.Elf_Phdr
-        begin, step = self._first[f"e_{table}off"], self._first[f"e_{table}entsize"]
-        if begin > 0 and step < layout.sizeof():
-            raise self._unreadable(f"Too small e_{table}entsize: {step}")
-        if n > len(self.data) // layout.sizeof():
-            raise self._unreadable(f"it has no room for {n} headers")
-        return [self._header(partial(self._elf.parsed, layout, begin + nth * step)) for nth in range(n)]
+    def _section_headers(self, n: int) -> list[Header]:
+        return self._headers(n, "sh", self._elf.section)
 
     def _segments(self) -> list[Segment]:
         n = self._first["e_phnum"]
-        headers = self._headers(self._headers(1, "sh")[0]["sh_info"] if n == PN_XNUM else n, "ph")
+        n = self._section_headers(1)[0]["sh_info"] if n == PN_XNUM else n
+        headers = self._headers(n, "ph", self._elf.segment)
         return [Segment(h["p_type"], h["p_flags"], h["p_offset"], h["p_vaddr"], h["p_filesz"]) for h in headers]
 
     @property
@@ -135,7 +114,7 @@ class Binary:
     def section_headers(self) -> list[SectionHeader]:
         """The same. Raises FormatError where a header is damaged."""
         n = self._n_sections()
-        headers = self._headers(n, "sh")
+        headers = self._section_headers(n)
         texts = memoryview(b"")
         if headers:
             number = self._first["e_shstrndx"]
@@ -145,9 +124,7 @@ class Binary:
             texts = self._bytes(headers[number]["sh_offset"], headers[number]["sh_size"])
         fields = ("sh_flags", "sh_addr", "sh_offset", "sh_size", "sh_link")
         return [
-            SectionHeader(
-                _name_at(texts, header["sh_name"]), str(header["sh_type"]), *(header[field] for field in fields)
-            )
+            SectionHeader(_name_at(texts, header["sh_name"]), header["sh_type"], *(header[field] for field in fields))
             for header in headers
         ]
 
@@ -155,7 +132,7 @@ class Binary:
         """Returns what the first section tells where they are too many for the header (gABI, chapter 4)."""
         if self._first["e_shoff"] == 0:
             return 0
-        return int(self._first["e_shnum"] or self._headers(1, "sh")[0]["sh_size"])
+        return int(self._first["e_shnum"] or self._section_headers(1)[0]["sh_size"])
 
     @cached_property
     def _by_name(self) -> dict[str, SectionHeader]:

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from elftools.dwarf.constants import DW_UT_split_type, DW_UT_type
-
 from traceferry.common.errors import FormatError
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.debug_links import NO_FILES, LinkedFiles, alt_link
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.dwarf.forms import FUNCTION_EFFORT, Sections, sections_of
 from traceferry.symbolication.dwarf.lines import LineTable, line_table_at
+from traceferry.symbolication.dwarf.numbers import DW_UT_split_type, DW_UT_type
 from traceferry.symbolication.dwarf.split import SplitUnits
 from traceferry.symbolication.dwarf.units import CONTEXTS, Entry, Lost, Unit, Units
 from traceferry.symbolication.interface import Function, Inline, line_number

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_TAG
-
 from traceferry.symbolication.dwarf._entries import Entries, Forms
 from traceferry.symbolication.dwarf.debug_info import DebugInfo, context_name, lambda_name
 from traceferry.symbolication.dwarf.forms import SIZES, Sections, text_at
+from traceferry.symbolication.dwarf.numbers import ATTRIBUTES, TAGS
 from traceferry.symbolication.dwarf.units import Entry, Units
 
 # What _entries.pyx calls sizes that are not fixed.
@@ -48,8 +47,8 @@ def forms() -> Forms:
         for meaning, sizes in SIZES.items()
         for form, size in sizes.items()
     }
-    slots = {ENUM_DW_AT[name]: slot for name, slot in SLOTS.items()}
-    return Forms(by_code, slots, {ENUM_DW_TAG[name]: kind for name, kind in KINDS.items()})
+    slots = {ATTRIBUTES[name]: slot for name, slot in SLOTS.items()}
+    return Forms(by_code, slots, {TAGS[name]: kind for name, kind in KINDS.items()})
 
 
 def entries_of(sections: Sections) -> Entries:

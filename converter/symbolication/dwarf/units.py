@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from elftools.dwarf.constants import DW_UT_compile, DW_UT_skeleton, DW_UT_split_compile, DW_UT_split_type, DW_UT_type
-from elftools.dwarf.enums import ENUM_DW_AT, ENUM_DW_TAG
-
 from traceferry.common.errors import FormatError
+from traceferry.symbolication.dwarf import numbers
 from traceferry.symbolication.dwarf.forms import (
     IMPLICIT_CONST,
     Coding,
@@ -27,6 +25,14 @@ from traceferry.symbolication.dwarf.forms import (
     sleb_at,
     uleb_at,
 )
+from traceferry.symbolication.dwarf.numbers import (
+    TAGS,
+    DW_UT_compile,
+    DW_UT_skeleton,
+    DW_UT_split_compile,
+    DW_UT_split_type,
+    DW_UT_type,
+)
 from traceferry.symbolication.ranges import Ranges
 
 # ---------------------------------------------------------------- layout
@@ -37,10 +43,10 @@ Lost = Callable[[FormatError], None]
 CONTEXTS = tuple(f"DW_TAG_{name}" for name in ("namespace", "structure_type", "union_type", "class_type", "subprogram"))
 # The entries that are kept.
 PARTIAL = "DW_TAG_partial_unit"
-KEPT = {ENUM_DW_TAG[tag]: tag for tag in (*CONTEXTS, "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block", PARTIAL)}
+KEPT = {TAGS[tag]: tag for tag in (*CONTEXTS, "DW_TAG_inlined_subroutine", "DW_TAG_lexical_block", PARTIAL)}
 # The attributes that are read.
 ATTRIBUTES: dict[str, int] = {
-    name: ENUM_DW_AT[name]
+    name: numbers.ATTRIBUTES[name]
     for name in (
         *("DW_AT_name", "DW_AT_linkage_name", "DW_AT_MIPS_linkage_name", "DW_AT_language", "DW_AT_comp_dir"),
         *("DW_AT_low_pc", "DW_AT_high_pc", "DW_AT_ranges", "DW_AT_rnglists_base"),

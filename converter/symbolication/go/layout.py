@@ -14,13 +14,14 @@ src/debug/gosym/pclntab.go; "Go 1.2 Runtime Symbol Information" (golang.org/s/go
 
 from __future__ import annotations
 
+import mmap
 import re
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceferry.common.errors import FormatError
-from traceferry.symbolication.binary import Binary, owner_of
+from traceferry.symbolication.binary import Binary
 
 # The last byte of the magic number 0xFFFFFFxx → the first release with this layout.
 MAGICS = {0xFB: 2, 0xFA: 16, 0xF0: 18, 0xF1: 20}
@@ -171,7 +172,7 @@ def _pointers_to(binary: Binary, address: int) -> Iterator[int]:
     yield from binary.relocations_to(address)
     word = binary.word_size
     wanted = address.to_bytes(word, "little" if binary.little_endian else "big")
-    content = owner_of(binary.data)
+    content = _searchable(binary.data)
     n_found = 0
     for segment in binary.segments:
         end = segment.offset + segment.size
@@ -182,6 +183,13 @@ def _pointers_to(binary: Binary, address: int) -> Iterator[int]:
                 n_found += 1
                 yield place
             at = content.find(wanted, at + 1, end)
+
+
+def _searchable(data: memoryview) -> bytes | mmap.mmap:
+    """Returns what holds these bytes and no others, in which others can be looked for: a copy, if nothing does."""
+    if isinstance(data.obj, (bytes, mmap.mmap)) and len(data.obj) == len(data):
+        return data.obj
+    return bytes(data)
 
 
 def _words(binary: Binary, data: bytes) -> tuple[int, ...]:
