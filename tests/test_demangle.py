@@ -50,6 +50,30 @@ def test_harmless_names_stay_short(name: str) -> None:
         assert len(demangled(name)) <= module.OWN_OUTPUT
 
 
+MEMBERS = "i" * 12
+EXPANDED = {
+    "a letter of an identifier": ("_ZNSo5flushEv", True),
+    "letters of several": ("_ZN6sprite10flash_sPaneEv", True),
+    "of a few members": (f"_Z1fIJ{MEMBERS}EEvDpT_", True),
+    "of members of members": (f"_Z1fIJ{MEMBERS}EEvDp1aIDp1bIDpT_EEDp1cIDpT_E", False),
+    "a pack that may be an identifier": ("_Z4flipfrfrfrfrfrP10JavaThread", False),
+}
+
+
+@pytest.mark.parametrize("kind", EXPANDED)
+def test_expansions_are_harmless_where_all_members_of_all_of_them_are_few(kind: str) -> None:
+    name, expected = EXPANDED[kind]
+    assert is_harmless(name) == expected
+
+
+@examples(200)
+@given(st.lists(st.sampled_from(["Dp", "T_", "S_", "1aI", "E", "i", "y", "sZ", "fLpl", "P"]), max_size=12))
+def test_names_with_a_pack_become_no_longer_than_is_foreseen(parts: list[str]) -> None:
+    name = f"_Z1fIJ{MEMBERS}EEv" + "".join(parts)
+    if is_harmless(name):
+        assert len(demangled(name)) <= module.OWN_OUTPUT
+
+
 def test_of_many_bombs_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     n_started = 0
 

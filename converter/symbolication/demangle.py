@@ -42,7 +42,8 @@ OWN_OUTPUT = 1 << 20
 # std::basic_string with its three arguments.
 EXPANSION = 40
 # Substitutions (S_, S1_) and template parameters (T_), each of which repeats what is before; constructors and
-# destructors (C1, D0), which repeat one name; expansions of packs and folds, which repeat for each member.
+# destructors (C1, D0), which repeat one name; expansions of packs and folds, which repeat for each member of a pack.
+# These are behind a J, each at least a character long. Most of what looks alike is a part of a word, as in flush.
 REPEATING = compiled_later("[ST][0-9A-Z]*_")
 NAMING = compiled_later("[CD][0-9I]")
 SUBSTITUTION = compiled_later("S[0-9A-Z]*_")
@@ -52,6 +53,7 @@ STAND_IN = f"{len(STANDS_IN)}{STANDS_IN}"
 # How many ends of such a type are tried.
 MOST_TRIES = 32
 MULTIPLYING = compiled_later("D[pP]|s[pPZ]|f[lrLR]")
+PACK = "J"
 
 APART = Path(__file__).with_name("demangle_apart.py")
 # How often that process may end before it is not started again; its time on a processor, in s, and s for each byte of
@@ -192,10 +194,12 @@ def demangle(name: str) -> str:
 
 def is_harmless(name: str) -> bool:
     """Whether a name cannot become long, nor need much of the stack."""
-    if len(name) > OWN_NAME or MULTIPLYING.search(name):
+    if len(name) > OWN_NAME:
         return False
     size = len(name) * (EXPANSION + len(NAMING.findall(name)))
-    return size << len(REPEATING.findall(name)) <= OWN_OUTPUT
+    members = len(name.partition(PACK)[2])
+    times = max(members, 1) ** len(MULTIPLYING.findall(name))
+    return size * times << len(REPEATING.findall(name)) <= OWN_OUTPUT
 
 
 def demangled(name: str) -> str:
