@@ -67,17 +67,12 @@ cdef class Message:
 
     def text(self, int64_t iid, **texts):
         """Returns fields that are an InternedString with this number, each of a text or bytes."""
-        cdef uint8_t[4 * LONGEST_FIELD] o
-        cdef list parts = []
-        cdef bytes data
-        cdef Py_ssize_t p
-        for name, value in texts.items():
-            data = (<str>value).encode("utf-8", "replace") if isinstance(value, str) else value
-            p = put_integer(o, 0, self.tags[name], 2 + size_of(iid) + size_of(len(data)) + len(data))
-            p = put_integer(o, p, pb.InternedString_iid, iid)
-            p = put_integer(o, p, pb.InternedString_str, len(data))
-            parts += [PyBytes_FromStringAndSize(<char*>o, p), data]
-        return b"".join(parts)
+        return b"".join([interned_string(self.tags[name], iid, value) for name, value in texts.items()])
+
+    def texts(self, str name not None, list iids not None, list texts not None):
+        """Returns a list of what `text` does of the field `name`, for each number and its text."""
+        cdef int tag = self.tags[name]
+        return [interned_string(tag, iid, value) for iid, value in zip(iids, texts, strict=True)]
 
     def rows(self, Message around not None, str name not None, **columns):
         """Returns a list of what `write_rows` writes, for each row."""
@@ -121,6 +116,21 @@ cdef class Rows:
                 p = put_integer(o, p, self.tags[column], self.values[i, column])
         o[1] = p - 2
         return p
+
+
+cdef bytes interned_string(int tag, int64_t iid, value):
+    """Returns a field that is an InternedString of a text or bytes."""
+    cdef uint8_t[4 * LONGEST_FIELD] o
+    cdef bytes data = (<str>value).encode("utf-8", "replace") if isinstance(value, str) else value
+    cdef bytes written
+    cdef Py_ssize_t p
+    p = put_integer(o, 0, tag, 2 + size_of(iid) + size_of(len(data)) + len(data))
+    p = put_integer(o, p, pb.InternedString_iid, iid)
+    p = put_integer(o, p, pb.InternedString_str, len(data))
+    written = PyBytes_FromStringAndSize(NULL, p + len(data))
+    memcpy(<char*>written, o, p)
+    memcpy(<char*>written + p, <const char*>data, len(data))
+    return written
 
 
 cdef inline Py_ssize_t put_field(uint8_t* o, Py_ssize_t p, list parts, int tag, value) except -1:

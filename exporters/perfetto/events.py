@@ -159,18 +159,28 @@ def _annotations(field: MarkerField, values: Array) -> Iterator[bytes]:
     """Yields what is written for each row, nothing where the value is unknown. Values come again and again, so each is
     written once."""
     name = field.key + UNITS.get(field.format, "") * (not field.key.endswith("_ns"))
-
-    written = {v: field_of(name, field.format, v) for v in dict.fromkeys(values.tolist())}
+    write, rows = field_writer(name, field.format), values.tolist()
+    written = {value: write(value) for value in dict.fromkeys(rows)}
     if field.optional:
         written |= {0: b"", "": b""}
-    return map(written.__getitem__, values.tolist())
+    return map(written.__getitem__, rows)
 
 
 def field_of(name: str, form: FieldFormat | Literal[""], value: Any) -> bytes:
-    """Returns what an event has of a value, nothing for no flow; "" is the format of a raw number."""
+    """Returns what an event has of a value, as `field_writer` says."""
+    return field_writer(name, form)(value)
+
+
+def field_writer(name: str, form: FieldFormat | Literal[""]) -> Callable[[Any], bytes]:
+    """Returns what writes a value as an event has it, nothing for no flow; "" is the format of a raw number."""
     if form == "flow":
-        return pb.TrackEvent(flow_ids=value) if value else b""
-    if form in ("decimal", "percentage"):
-        value = int(np.float64(value).view(np.int64))  # its bits
+        return lambda flow: pb.TrackEvent(flow_ids=flow) if flow else b""
     member = next(member for member, forms in VALUES.items() if form in forms)
-    return pb.TrackEvent(debug_annotations=pb.DebugAnnotation(name=name, **{member: value}))
+    head = pb.DebugAnnotation(name=name)
+
+    def write(value: Any) -> bytes:
+        if member == "double_value":
+            value = int(np.float64(value).view(np.int64))  # its bits
+        return pb.TrackEvent(debug_annotations=head + pb.DebugAnnotation(**{member: value}))
+
+    return write

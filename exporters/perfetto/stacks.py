@@ -150,7 +150,7 @@ class Callstacks:
         new = distinct(known[sent[known] == 0])
         sent[new] = 1
         strings = self._trace.strings
-        entries += [interned(field, index + 1, strings[index]) for index in new.tolist()]
+        entries += pb.InternedData.texts(field, (new + 1).tolist(), [strings[index] for index in new.tolist()])
 
     def _sent_of(self, field: str) -> bytearray:
         """Returns for each of the trace's strings whether the sequence has it in this field."""

@@ -100,7 +100,12 @@ def demangled(parsed: Mapping[str, Name], where: str, report: Report) -> dict[st
     demangle = Demangler()
     demangle.learn(name.function for name in parsed.values())
     demangle.note_kept(report, where)
-    return {text: name._replace(function=demangle(name.function)) for text, name in parsed.items()}
+    shown = {text: demangle(name.function) for text, name in parsed.items()}
+    # Most are of languages whose names are not mangled.
+    changed = {
+        text: name._replace(function=shown[text]) for text, name in parsed.items() if name.function != shown[text]
+    }
+    return {**parsed, **changed}
 
 
 _SYMBOL = compiled_later(r"[\w.$@?]+")
