@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -369,5 +368,7 @@ def _known(values: Array, is_known: Array) -> Array:
 
 
 def _as_json(values: Batch, n: int) -> Array:
+    import json
+
     rows = ({key: column[i] for key, column in values.items() if column[i] is not None} for i in range(n))
     return objects([json.dumps(row, ensure_ascii=False) for row in rows])

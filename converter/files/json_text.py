@@ -1,9 +1,11 @@
 """JSON text of any size, of which only parts are parsed: where the members of its outermost object are is found by
-matching brackets and quotes."""
+matching brackets and quotes.
+
+Every input is asked whether it is such a text: what parses one is imported when there is one.
+"""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +13,6 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from traceferry.common.errors import FormatError
@@ -171,6 +172,8 @@ class JsonText:
     def parsed(self, of: Range) -> Any:
         """Returns the value. Halves of surrogate pairs and bytes that are no UTF-8 are replaced, NaN and infinities are
         None."""
+        import orjson
+
         text = self.data[of.begin : of.end]
         try:
             return orjson.loads(text)
@@ -182,6 +185,8 @@ class JsonText:
         null, which is NaN, or have fractions. left_out: keys of members, with quotes, that may be None instead."""
         if not self.is_object(of):
             return self.parsed(of)
+        import orjson
+
         rest, columns = without_columns(self.data, of.begin, of.end, left_out)
         try:
             value = orjson.loads(rest)
@@ -228,6 +233,8 @@ class JsonText:
                 yield f"{at.begin:#010x} size={at.end - at.begin} {name}"
 
     def _parsed_leniently(self, begin: int, text: str) -> Any:
+        import json
+
         try:
             return _encodable(json.loads(text, strict=False, parse_constant=lambda _: None))
         except json.JSONDecodeError as error:
@@ -273,6 +280,8 @@ def _key(quoted: bytes) -> str:
     text = quoted[1:-1]
     if b"\\" not in text:
         return text.decode("utf-8", "replace")
+    import json
+
     try:
         return encodable(str(json.loads(quoted.decode("utf-8", "replace"), strict=False)))
     except json.JSONDecodeError:

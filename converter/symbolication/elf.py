@@ -88,10 +88,15 @@ class ElfSymbols:
     @cached_property
     def _go(self) -> GoLookup | None:
         """The tables of Go's runtime, in a program without debug information."""
-        from traceferry.symbolication.go.lookup import go_lookup
+        from traceferry.symbolication.go.layout import find_tables
 
         try:
-            return go_lookup(self.binary, lambda: self.table) if not self.has_debug_info else None
+            tables = find_tables(self.binary) if not self.has_debug_info else None
+            if tables is None:
+                return None
+            from traceferry.symbolication.go.lookup import GoLookup
+
+            return GoLookup(self.binary, tables, self.table)
         except FormatError as error:
             self._lost(error)
             return None

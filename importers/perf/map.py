@@ -36,7 +36,6 @@ from traceferry.importers.perf.relisted import note_relisted
 from traceferry.importers.perf.scheduling import NO_STEPS, Switching
 from traceferry.importers.perf.spaces import Memory
 from traceferry.importers.perf.stacks import stacks_of
-from traceferry.importers.perf.thread_states import ThreadSwitches
 from traceferry.importers.perf.weights import Counted, count_events
 from traceferry.model import (
     BRANCHES,
@@ -60,6 +59,7 @@ from traceferry.timeline import off_cpu
 
 if TYPE_CHECKING:
     from traceferry.importers.perf.branches import Branches
+    from traceferry.importers.perf.thread_states import ThreadSwitches
 
 IDLE_NAME = "swapper"
 OUTSIDE_NAME = "outside the pid namespace"
@@ -260,6 +260,8 @@ def _add_processes(
             loader = replace(of_all, rows=part, switch_rows=switched)
             start, end = loader.reach(start, end, steps.ts)
             if len(steps.ts):
+                from traceferry.importers.perf.thread_states import ThreadSwitches
+
                 is_new = life.start != BEGINNING and (
                     program.exec_name is None or is_first or life.start > program.start
                 )

@@ -3,7 +3,7 @@ stripped, too (`go build -ldflags "-s -w"`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,25 +11,19 @@ from traceferry.model import Array
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.demangle import shown_path
 from traceferry.symbolication.go.functions import GoFunction, GoModule
-from traceferry.symbolication.go.layout import find_tables
+from traceferry.symbolication.go.layout import Tables
 from traceferry.symbolication.interface import NOTHING, Answer, Frames, Function, frames_of, taken
 from traceferry.symbolication.runs import function_of, runs_of
 from traceferry.symbolication.symbol_table import SymbolTable
 
 
-def go_lookup(binary: Binary, table: Callable[[], SymbolTable]) -> GoLookup | None:
-    """Returns None for what is no program of Go's compiler. table: reads the symbols of the same file. Raises
-    FormatError where the tables have another layout, or nothing tells where the code is of which they speak."""
-    tables = find_tables(binary)
-    return GoLookup(GoModule(binary, tables), table()) if tables is not None else None
-
-
 class GoLookup:
     """Names functions. The symbol of one goes before its other name, which lacks the types of generic functions: so it
-    is with debug information."""
+    is with debug information. tables, table: of the file. Raises FormatError where the tables have another layout, or
+    nothing tells where the code is of which they speak."""
 
-    def __init__(self, module: GoModule, table: SymbolTable) -> None:
-        self._module = module
+    def __init__(self, binary: Binary, tables: Tables, table: SymbolTable) -> None:
+        self._module = GoModule(binary, tables)
         self._table = table
         self._known: dict[int, GoFunction] = {}
 
