@@ -13,7 +13,7 @@ from traceferry.importers.collapsed._lines import split_lines
 from traceferry.importers.cpuprofile._ticks import stacks_in_turn
 from traceferry.importers.firefox._stacks import count_outside, counts_of, narrowed, rounded, whole_numbers
 from traceferry.native.rows import RowTable
-from traceferry.native.texts import TextTable, joined
+from traceferry.native.texts import TextTable, joined, measured
 
 TEXTS = st.lists(st.binary(max_size=20) | st.sampled_from([b"main", b"work", b"a" * 16, b"a" * 17]), max_size=600)
 
@@ -54,6 +54,20 @@ def test_texts_that_end_with_a_zero_are_as_many_as_expected(data: bytes, n: int)
 def test_texts_put_together(texts: list[bytes]) -> None:
     data, begins, ends = places(texts)
     assert joined(data, begins, ends, b"[,]").tobytes() == b"[" + b",".join(texts) + b"]"
+
+
+NAMES = st.lists(st.text("_a@\0", max_size=12).map(str.encode), max_size=60)
+
+
+@given(NAMES, st.integers(0, 9))
+def test_texts_are_as_long_as_they_reach(names: list[bytes], most: int) -> None:
+    """Up to a zero, a version or the end of all of them."""
+    data, begins, ends = places(names)
+    begins = np.append(begins, ends)
+    length, n_underscores = measured(data, begins, ord("@"), most, ord("_"))
+    shown = [re.split(b"[@\0]", data[begin:])[0][:most] for begin in begins.tolist()]
+    assert length.tolist() == [len(text) for text in shown]
+    assert n_underscores.tolist() == [len(text) - len(text.lstrip(b"_")) for text in shown]
 
 
 def expected(text: bytes) -> list[tuple[int, bytes, list[bytes]]]:
@@ -114,6 +128,8 @@ def test_what_does_not_fit_is_refused() -> None:
         TextTable(b"ab").intern(one, one + 3)
     with pytest.raises(ValueError, match="outside"):
         joined(b"ab", one + 2, one, b"[,]")
+    with pytest.raises(ValueError, match="outside"):
+        measured(b"ab", one + 3, 0, 9, 0)
     with pytest.raises(ValueError, match="marks"):
         joined(b"ab", one, one, b"[")
     with pytest.raises(ValueError, match="outside"):

@@ -16,3 +16,6 @@ class TextTable:
 def joined(
     data: memoryview | bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], around: bytes
 ) -> NDArray[np.uint8]: ...
+def measured(
+    data: memoryview | bytes, begins: NDArray[np.int64], end: int, most: int, letter: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...

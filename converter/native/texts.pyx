@@ -147,6 +147,32 @@ def joined(
     return found
 
 
+def measured(
+    const uint8_t[::1] data not None, const int64_t[::1] begins not None, uint8_t end, Py_ssize_t most, uint8_t letter
+):
+    """Returns (the length of each text, at most `most`; how many of the byte `letter` it begins with): int64. A text ends
+    at a zero, at the byte `end`, or with the data."""
+    cdef Py_ssize_t n = begins.shape[0]
+    cdef Py_ssize_t i
+    cdef int64_t at, stop
+    lengths, leads = np.empty(n, np.int64), np.empty(n, np.int64)
+    cdef int64_t[::1] length = lengths
+    cdef int64_t[::1] lead = leads
+    for i in range(n):
+        if not 0 <= begins[i] <= data.shape[0]:
+            raise ValueError("outside of the data")
+    with nogil:
+        for i in range(n):
+            at, stop = begins[i], min(begins[i] + most, data.shape[0])
+            while at < stop and data[at] == letter and letter != end:
+                at += 1
+            lead[i] = at - begins[i]
+            while at < stop and data[at] != 0 and data[at] != end:
+                at += 1
+            length[i] = at - begins[i]
+    return lengths, leads
+
+
 cdef Py_ssize_t checked(const uint8_t[::1] data, const int64_t[::1] begins, const int64_t[::1] ends) except -1:
     """Returns how many texts there are."""
     cdef Py_ssize_t i

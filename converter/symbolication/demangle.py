@@ -198,7 +198,7 @@ def is_harmless(name: str) -> bool:
         return False
     size = len(name) * (EXPANSION + len(NAMING.findall(name)))
     members = len(name.partition(PACK)[2])
-    times = max(members, 1) ** len(MULTIPLYING.findall(name))
+    times = members ** len(MULTIPLYING.findall(name)) if members > 1 else 1
     return size * times << len(REPEATING.findall(name)) <= OWN_OUTPUT
 
 

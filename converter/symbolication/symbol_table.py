@@ -12,6 +12,7 @@ import numpy as np
 from traceferry.common.errors import FormatError
 from traceferry.common.patterns import compiled_later
 from traceferry.model import Array, distinct, distinct_and_places, index_of
+from traceferry.native.texts import measured
 from traceferry.symbolication.binary import Binary
 from traceferry.symbolication.interface import Frames
 from traceferry.symbolication.plt import stubs_of
@@ -151,7 +152,7 @@ class SymbolTable:
         self._section_ends = np.array(sorted(min(end, int(LAST[0])) for _, end in binary.code_ranges), np.uint64)
         self._bounds = distinct(np.concatenate((self._start, ends, last_end, self._section_ends)))
         self._holder = np.full(len(self._bounds) + 1, -1)
-        has_name = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(1))[self._name_at] > 0
+        has_name = self._first_letters(self._name_at, beyond=1) > 0
         self._holder[np.searchsorted(self._bounds, self._start) + 1] = np.where(has_name, np.arange(len(has_name)), -1)
         self._n_functions = len(self._start)
         self._add_labels(with_names, tables[0], len(texts[0]))
@@ -209,7 +210,7 @@ class SymbolTable:
         is_label &= np.isin(symbols["st_shndx"], file.code_sections) & (symbols["st_name"] < n_texts)
         symbols = symbols[is_label]
         value, name = (symbols[field].astype(np.uint64) for field in ("st_value", "st_name"))
-        letter = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(0))[name]
+        letter = self._first_letters(name, beyond=0)
         # Of compilers (".L3"), and of the linker, which tells code from data by them ("$x").
         is_meant = (letter > 0) & (letter != ord(".")) & (letter != ord("$"))
         row = self._holder[np.searchsorted(self._bounds, value, "right")]
@@ -245,20 +246,19 @@ class SymbolTable:
     def _preference(self, names: Array, bind: Array) -> Array:
         """Returns (int64) how well each symbol names a function that has several, as perf's symbol__choose_best has it:
         no weak symbol, then a global one, then fewer underscores in front, then the longest name."""
-        data = np.append(np.frombuffer(self._texts, np.uint8), np.uint8(0))
-        # What follows "@" is a version, for which Crystal's names are taken too: they are seldom of one address.
-        ends = np.flatnonzero((data == 0) | (data == ord("@")))
         begins = np.minimum(names, np.uint64(len(self._texts))).astype(np.int64)
-        length = ends[np.searchsorted(ends, begins)] - begins
-        n_underscores = np.zeros(len(begins), np.int64)
-        leads = np.ones(len(begins), bool)
-        for nth in range(MOST_UNDERSCORES):
-            leads &= data[np.minimum(begins + nth, len(data) - 1)] == ord("_")
-            n_underscores += leads
+        # What follows "@" is a version, for which Crystal's names are taken too: they are seldom of one address.
+        length, n_underscores = measured(self._texts, begins, ord("@"), MAX_NAME - 1, ord("_"))
         rank = (bind != STB_WEAK) * 2 + (bind == STB_GLOBAL)
-        rank = rank * (MOST_UNDERSCORES + 1) + MOST_UNDERSCORES - n_underscores
-        found: Array = rank * MAX_NAME + np.minimum(length, MAX_NAME - 1)
+        rank = rank * (MOST_UNDERSCORES + 1) + MOST_UNDERSCORES - np.minimum(n_underscores, MOST_UNDERSCORES)
+        found: Array = rank * MAX_NAME + length
         return found
+
+    def _first_letters(self, names: Array, beyond: int) -> Array:
+        """Returns the first byte of each name (uint8), `beyond` of one outside of the texts."""
+        letters = np.frombuffer(self._texts or b"\0", np.uint8)
+        at = np.minimum(names, np.uint64(len(letters) - 1)).astype(np.int64)
+        return np.where(names < np.uint64(len(self._texts)), letters[at], np.uint8(beyond))
 
     def _are_named(self, file: Binary, symbols: Array, n_texts: int) -> Array:
         """Whether each names code that is loaded. file: the one with this table, whose sections are its own."""
