@@ -177,7 +177,8 @@ class PhysicalFrames:
         for frame in frames:
             if frame not in known:
                 chain = self.stacks.chain(frame)
-                known[frame] = self._new_location(tuple([lines[of] for of in chain]), addresses[chain[0]])
+                of_chain = tuple([lines[of] for of in chain]) if len(chain) > 1 else (lines[chain[0]],)
+                known[frame] = self._new_location(of_chain, addresses[chain[0]])
         return [known[frame] for frame in frames]
 
     def _new_location(self, lines: tuple[Line, ...], address: tuple[int, int, int, int]) -> Location:
@@ -186,10 +187,13 @@ class PhysicalFrames:
         if code < 0 and lib < 0:
             return Location(None, 0, kind, lines)
         module = self._code_module(code) if code >= 0 else self.lib_module(lib)
-        others = self._at.setdefault((module, rel_pc), [])
-        if lines not in others:
+        others = self._at.get((module, rel_pc))
+        if others is None:
+            # Most are alone at their address.
+            self._at[module, rel_pc] = [lines]
+        elif lines not in others:
             others.append(lines)
-        nth = others.index(lines)
+        nth = others.index(lines) if others is not None else 0
         if nth:
             module = module._replace(path=f"{module.path} #{nth + 1}")
         if len(lines) > 1:

@@ -106,8 +106,9 @@ class Callstacks:
         entries: list[bytes] = []
         rows: list[tuple[int, ...]] = []
         of_frames: list[int] = []
+        sent = self._sent_of("function_names"), self._sent_of("source_paths")
         for location in self._frames.locations(frames):
-            rows.append(self._located_row(location, entries))
+            rows.append(self._located_row(location, *sent, entries))
             of_frames.append(len(entries))
             entries.append(b"")
         if not rows:
@@ -121,23 +122,25 @@ class Callstacks:
             entries[at] = entry
         self._packets.intern(self._sequence, entries)
 
-    def _located_row(self, location: Location, entries: list[bytes]) -> tuple[int, ...]:
+    def _located_row(
+        self, location: Location, names: bytearray, paths: bytearray, entries: list[bytes]
+    ) -> tuple[int, ...]:
         """Returns the numbers of name, mapping, address, path, line and kind of a frame, NO_NUMBER for none; interns
-        what they refer to."""
+        what they refer to. names, paths: as `_sent_of` has them."""
         module, rel_pc, kind, lines = location
         name, path, line = lines[0]
         if len(lines) > 1 or path < 0:
             path, line = -1, 0
-        name = self._string("function_names", name, entries)
+        name = self._string("function_names", names, name, entries)
         mapping, rel_pc = (self._mapping(module, entries), rel_pc) if module is not None else (NO_NUMBER, NO_NUMBER)
-        path = self._string("source_paths", path, entries)
+        path = self._string("source_paths", paths, path, entries)
         return name, mapping, rel_pc, path, line or NO_NUMBER, kind or NO_NUMBER
 
-    def _string(self, field: str, index: int, entries: list[bytes]) -> int:
-        """Interns a string, if it is not yet; returns its number, which is its index + 1, NO_NUMBER for -1."""
+    def _string(self, field: str, sent: bytearray, index: int, entries: list[bytes]) -> int:
+        """Interns a string, if it is not yet; returns its number, which is its index + 1, NO_NUMBER for -1. sent: as
+        `_sent_of` has it of the field."""
         if index < 0:
             return NO_NUMBER
-        sent = self._sent_of(field)
         if not sent[index]:
             sent[index] = 1
             entries.append(interned(field, index + 1, self._trace.strings[index]))
