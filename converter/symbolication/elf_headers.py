@@ -41,7 +41,7 @@ Header = dict[str, Any]
 
 
 class Layout:
-    """Where the fields of a header are."""
+    """The places of the fields of a header."""
 
     def __init__(self, order: str, form: str, fields: tuple[str, ...]) -> None:
         self._struct = struct.Struct(order + form)
