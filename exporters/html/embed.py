@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, TypeVar
 
@@ -137,8 +136,8 @@ def first_that_fits(
     while found - below > 1:
         nth = (below + found) // 2
         if n_made < MOST_GUESSES:
-            seem_to_fit = [factor * estimated(step) <= most for step in steps[below + 1 : found - 1]]
-            nth = below + 1 + bisect_left(seem_to_fit, True)
+            tried = range(below + 1, found - 1)
+            nth = next((nth for nth in tried if factor * estimated(steps[nth]) <= most), found - 1)
         packed, size = gzipped_within(made(steps[nth]), most)
         n_made, factor = n_made + 1, size / max(estimated(steps[nth]), 1)
         if packed is None:

@@ -179,9 +179,8 @@ class PageData:
         while len(self._n_amounts) <= halvings:
             is_first = not self._n_amounts
             self._coarsest = self._trees.series if is_first else [series.coarser(1) for series in self._coarsest]
-            of_node = np.zeros(self._trees.nodes.n, np.int64)
-            for series in self._coarsest:
-                of_node += np.bincount(series.node, minlength=len(of_node))
+            nodes = np.concatenate([np.empty(0, np.int32), *(series.node for series in self._coarsest)])
+            of_node = np.bincount(nodes, minlength=self._trees.nodes.n)
             self._n_amounts.append(np.append(0, np.cumsum(of_node[self._ranked])))
         return self._n_amounts[halvings]
 

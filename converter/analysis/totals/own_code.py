@@ -173,7 +173,7 @@ _RUST_LIBRARY = compiled_later(r"<?(?:core|alloc|hashbrown|compiler_builtins|std
 
 
 class OwnCode:
-    """Whose code what a trace has is, found once."""
+    """Tells whose code the rows of a trace are, each found once."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
