@@ -377,7 +377,7 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
         {"stacks": {f"f@app {MAIN}": 300, f"g@libc.so.6 {MAIN}": 100}, "command": "perf record -g ./app",
          "notes": {"file_is_another": {"detail": "/home/me/app"}}},
         ["names may be wrong for 75 % of the samples: they are of other files of these paths",
-         "  app (75 %): give what the program had, --sysroot DIR or --symbols FILE; or let perf tell files apart:"
+         "  app (75 %): give what the program had, --sysroot DIR or --symbols FILE; or record what tells files apart:"
          " perf record -g --buildid-mmap ./app"],
     ),
     "a library of a container that is another one here, in few samples": (

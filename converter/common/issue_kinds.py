@@ -201,7 +201,7 @@ KINDS: dict[str, Kind] = {
     "classes_unknown": Kind("info",
         "exceptions and contended locks have no class: the log does not tell of allocations, which name that of an "
         "object",
-        "record these as well: mono --profile=log:nodefaults,exception,monitor,alloc,maxframes=16", is_told=True),
+        "record these as well: --profile=log:nodefaults,exception,monitor,alloc,maxframes=16", is_told=True),
     "no_samples": Kind("loss", "the recording has no samples: there is nothing to show"),
     "counts_only": Kind("info", "the recording has counts, and no samples: they are shown as counters",
         "samples tell which functions the counts are of: perf record -g"),

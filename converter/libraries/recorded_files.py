@@ -13,7 +13,7 @@ from traceferry.files.named_files import open_named
 from traceferry.files.source import Source
 from traceferry.libraries import vdso
 from traceferry.symbolication.build_id import build_id_of, covers_code, has_code_at, is_same_build, kernel_notes_of
-from traceferry.symbolication.debug_files import is_elf, path_in_cache, perf_caches
+from traceferry.symbolication.debug_files import build_id_caches, is_elf, path_in_cache
 
 # The file at a recorded path; why it is another one than was recorded, or "".
 Local = tuple[Source | None, str]
@@ -142,7 +142,7 @@ class RecordedFiles:
         wanted, found = kernel_notes_of(memoryview(vdso.own_vdso())), set()
         if not wanted:
             return ""
-        for cache in perf_caches(self._folders):
+        for cache in build_id_caches(self._folders):
             for build_id in _names_in(cache / vdso.PATH):
                 source, _ = self.local(vdso.PATH, build_id)
                 is_it = source is not None and bytes(source.data[:5]) == vdso.ELF_32_BITS
@@ -158,7 +158,7 @@ class RecordedFiles:
                 yield path.removesuffix(DELETED)
         if len(build_id) > 2:
             name = "vdso" if path == vdso.PATH else "elf"
-            yield from (path_in_cache(cache, build_id, name) for cache in perf_caches(self._folders))
+            yield from (path_in_cache(cache, build_id, name) for cache in build_id_caches(self._folders))
 
     def _at(self, path: str, build_id: str) -> Local:
         """Returns the file at a path, if it is of that build; "" is any."""

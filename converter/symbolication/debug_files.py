@@ -48,7 +48,7 @@ def path_of_build(folder: str, build_id: str) -> str:
     return os.path.join(folder, BUILD_IDS, build_id[:2], f"{build_id[2:]}.debug")
 
 
-def perf_caches(folders: Sequence[str]) -> list[Path]:
+def build_id_caches(folders: Sequence[str]) -> list[Path]:
     """Returns the folders that may be build-id caches of perf's: the user's own, and those that the user gives."""
     return [Path.home() / ".debug", *map(Path, folders)]
 
@@ -230,7 +230,7 @@ class DebugFiles:
         given to `perf buildid-cache --add`, or recorded before the binary was stripped."""
         if len(binary.build_id) < MIN_DIGITS:
             return None
-        caches, names = perf_caches(self._folders), ("debug", "elf")
+        caches, names = build_id_caches(self._folders), ("debug", "elf")
         places = [path_in_cache(cache, binary.build_id, name) for cache in caches for name in names]
         own_size = _size_of(binary.path)
         for place in places:

@@ -92,7 +92,7 @@ def of_other_files(case: Case) -> Finding | None:
     if share < NAMES_FROM or case.facts.samples < MOST_FEW:
         return None
     large = ", ".join(f"{name} ({percent(case.share(n))})" for name, n in n_of.items() if case.share(n) >= LIBRARY_FROM)
-    text = f"{large}: give what the program had, --sysroot DIR or --symbols FILE; or let perf tell files apart"
+    text = f"{large}: give what the program had, --sysroot DIR or --symbols FILE; or record what tells files apart"
     advice = Advice("file_is_another", text, case.record_with({"--buildid-mmap": None}))
     headline = f"names may be wrong for {percent(share)} of {case.the_samples}: they are of other files of these paths"
     return Finding("file_is_another", 3, "loss", headline, share, (advice,), ("file_is_another",))
