@@ -295,6 +295,31 @@ def test_a_list_that_is_older_than_the_program(seconds: int, wanted: str, tmp_pa
     assert details == ([stale] if wanted == "[code in //anon]" else [])
 
 
+# Seconds from the recording's end to the last change of the list, whether the process ended in it; the name.
+LATER = {
+    "while it was recorded": (-1, True, "listed"),
+    "after its end, by a process that went on": (3600, False, "listed"),
+    "after its end, by another process of that number": (3600, True, "[code in //anon]"),
+}
+
+
+@pytest.mark.parametrize(("seconds", "has_ended", "wanted"), LATER.values(), ids=LATER)
+def test_a_list_that_was_written_where_programs_write_it(
+    seconds: int, has_ended: bool, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers of processes are used again. Copies elsewhere, as beside the recording, may be newer than that."""
+    monkeypatch.setattr(map_files, "FOLDER", str(tmp_path / "tmp"))
+    data = recorded().feature(HOSTNAME=platform.node())
+    data.mmap2(PID, PID, CODE, 4096, CODE, "//anon", ts=START).sample(PID, PID, START + 30, CODE + 4)
+    path = saved(tmp_path, data.exit(PID, PID, START + 40) if has_ended else data)
+    (tmp_path / "tmp").mkdir()
+    (written := tmp_path / "tmp" / f"perf-{PID}.map").write_text(f"{CODE:x} 40 listed\n")
+    for file, at in ((path, WRITTEN), (written, WRITTEN + seconds * SECOND)):
+        os.utime(file, ns=(at, at))
+    trace = read(data, path=str(path))
+    assert (stacks(trace), "map_stale" in report_of(trace)) == ([wanted], wanted != "listed")
+
+
 def test_a_list_of_a_process_that_ran_before_the_recording_or_on_an_unknown_clock(tmp_path: Path) -> None:
     """Its beginning is not known."""
     data = recorded().feature(CLOCK_DATA=(1, WRITTEN + 60 * SECOND, START))

@@ -148,7 +148,8 @@ KINDS: dict[str, Kind] = {
     "thread_renamed": Kind("info", "threads changed their names while they were sampled; each has its last one",
         "the names and their times are states of the thread"),
     "map_stale": Kind("info",
-        "a perf-PID.map is older than the process: another one of that number wrote it, and it names nothing"),
+        "a perf-PID.map is older than the process, or newer than the recording in which that ended: another one of "
+        "that number wrote it, and it names nothing"),
     "map_ambiguous": Kind("loss",
         "samples are at addresses that a perf-PID.map, which has no times, lists under several names, the last counts",
         "let the runtime dump its code, with times: docs/record has the options of each, as of Node.js node "

@@ -67,13 +67,15 @@ class MapFiles:
         self._trees = [f"{root.rstrip(os.sep)}{FOLDER}" for root in context.sysroots]
         self._is_this_machine = bool(hostname) and hostname == platform.node()
         self._own = [FOLDER] if self._is_this_machine else []
+        self._recorded_at = recorded_at
         self._sysroots = context.sysroots
         self._report = report
         self._answers = source.answers
 
-    def of(self, pid: int) -> MapFile | None:
-        """Returns the file of a process."""
-        return self._answers.ask(f"map {pid}", self._report, lambda: self._find(f"perf-{pid}.map"), _packed, _unpacked)
+    def of(self, pid: int, has_ended: bool = False) -> MapFile | None:
+        """Returns the file of a process. has_ended: while it was recorded."""
+        name = f"perf-{pid}.map"
+        return self._answers.ask(f"map {pid}", self._report, lambda: self._find(name, has_ended), _packed, _unpacked)
 
     def given_for(self, pid: int, program: int, lists_code: Callable[[MapFile], int]) -> MapFile | None:
         """Returns the file that the user gives with most lines of the code of one of a process's programs, of whatever
@@ -129,13 +131,17 @@ class MapFiles:
                 return text
         return None
 
-    def _find(self, name: str) -> MapFile | None:
+    def _find(self, name: str, has_ended: bool = False) -> MapFile | None:
         given = next((file for other, file in self._given if other == name), None)
         if given is not None:
             return self._used(given)
         places = list(paths_beside([self._source], self._folders, name))
         places += [(f"{folder}/{name}", folder) for folder in self._trees]
-        places += [(f"{folder}/{name}", "") for folder in self._own]
+        own = [f"{folder}/{name}" for folder in self._own]
+        later = [path for path in own if has_ended and _written_at(path) > self._recorded_at + STEPS]
+        for path in later:
+            self._report.note("map_stale", where=path, detail=f"{path}: written after the recording")
+        places += [(path, "") for path in own if path not in later]
         for path, beside in places:
             found = self._read(path, beside)
             if found is not None:

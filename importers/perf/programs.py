@@ -114,6 +114,11 @@ class Programs:
         nth = bisect_right(programs, ts, key=lambda program: program.start) - 1
         return programs[max(nth, 0)] if programs else None
 
+    def has_ended(self, pid: int) -> bool:
+        """Whether all threads of the last process of this number ended while it was recorded."""
+        lives = self._of_pid[pid][-1].lives if pid in self._of_pid else {}
+        return bool(lives) and all(of_thread[-1].end < NEVER for of_thread in lives.values())
+
     def numbers(self, pid: Array, ts: Array) -> Array:
         """Returns what `at` finds for many, all of which have a program: int32 places in `all`."""
         starts = np.array([program.start for program in self.all], np.int64)

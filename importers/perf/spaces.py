@@ -389,7 +389,8 @@ class Memory:
         if lists is None:
             pid = program.pid
             if pid not in self._own_lists:
-                self._own_lists[pid] = self._map_files.of(pid), self._map_files.compiled_ahead(pid)
+                own = self._map_files.of(pid, self.programs.has_ended(pid))
+                self._own_lists[pid] = own, self._map_files.compiled_ahead(pid)
             own, ahead = self._own_lists[pid]
             own = own or self._map_files.given_for(pid, program.number, partial(self._n_listed, program))
             lists = [(file, layer) for file, layer in ((own, LISTED), (ahead, LOADED)) if file is not None]
