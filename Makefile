@@ -2,7 +2,7 @@
 PYTHON ?= python3
 FUZZ_SECONDS ?= 600
 BENCH_ROUNDS ?= 3
-BENCHMARKS := xray jit events mono symbols debug_files unwind view page profiles foreign writers jobs query slices growth
+BENCHMARKS := xray jit events mono symbols debug_files unwind view page profiles foreign writers jobs query slices growth demo
 SEEDS ?= 50
 NIGHTLY_KB ?= 8000000
 MUTANTS ?= 100
