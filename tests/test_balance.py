@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from traceferry.model import (
 )
 from traceferry.timeline._balance import MISSING_ENTER
 from traceferry.timeline._calls import FUNC_SUMS, OpenCalls
-from traceferry.timeline._paths import PathWalk, TimePacker, unpack_durations, unpack_times
+from traceferry.timeline._paths import PathWalk, TimePacker, unpack_differences, unpack_durations
 from traceferry.timeline.balance import Balancer, Raw, RecordedCalls, add_in_place
 from traceferry.timeline.call_memory import CallMemory
 from traceferry.timeline.paths import CallPaths, SampleTimes
@@ -221,7 +222,8 @@ def test_call_paths(rows: list[Row], sizes: list[int], longest: int) -> None:
     times = SampleTimes(lambda: paths.samples(streamed, longest))
     assert [path for piece in times.stacks() for path in piece.tolist()] == [path for _, path in samples]
     ends = [ts for ts, _ in samples[1:]] + [samples[-1][0]] if samples else []
-    assert [ts for piece in times.times(7) for ts in piece.tolist()] == [ts - 7 for ts, _ in samples]
+    differences = [ns for piece in times.differences(7) for ns in piece.tolist()]
+    assert list(accumulate(differences)) == [ts - 7 for ts, _ in samples]
     assert [ns for piece in times.durations() for ns in piece.tolist()] == [
         end - ts if path >= 0 else 0 for (ts, path), end in zip(samples, ends, strict=True)
     ]
@@ -251,7 +253,7 @@ def test_columns_that_do_not_fit() -> None:
         lambda: PathWalk(CallPaths(), 9).add(ts, index, leaves),
         lambda: CallPaths().append(index, index[:3]),
         lambda: TimePacker().add(ts, index[:3]),
-        lambda: unpack_times(np.full(2, 0xFFFF, np.uint16), limits, 0),
+        lambda: unpack_differences(np.full(2, 0xFFFF, np.uint16), limits),
         lambda: unpack_durations(np.full(2, 0xFFFF, np.uint16), limits),
     ):
         with pytest.raises(ValueError, match=r"balanced|lengths?|key|pass|start"):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ def ns(ms: float) -> int:
     return round(ms * 1e6)
 
 
+def times_of(samples: dict[str, Any]) -> list[int]:
+    """ns from the beginning to each sample of calls, whose times are differences."""
+    return list(accumulate(map(ns, samples.get("timeDeltas", []))))
+
+
 def in_range(column: list[Any], size: int, null: int | None = None) -> bool:
     return all(value == null if value is None or value == null else 0 <= value < size for value in column)
 
@@ -94,7 +100,9 @@ def test_tables_are_whole(both: Both, name: str) -> None:
         for column in columns.split():
             if column == "weight" and table[column] is None:
                 continue
-            assert len(table[column]) == table["length"], column
+            # Calls have differences of times.
+            found = table["timeDeltas"] if column == "time" and "timeDeltas" in table else table[column]
+            assert len(found) == table["length"], column
     strings = profile["shared"]["stringArray"]
     assert len(set(strings)) == len(strings)
 
@@ -207,7 +215,7 @@ def test_samples_are_the_calls(both: Both, name: str) -> None:
     for (_, thread), written in zip(trace.threads, profile["threads"], strict=False):
         samples = written["samples"]
         assert samples["weightType"] == "tracing-ms"
-        times = [ns(time) for time in samples["time"]]
+        times = times_of(samples)
         assert times == sorted(times)
         lasting: list[tuple[int, tuple[str, ...]]] = []
         for time, stack in zip(times, samples["stack"], strict=True):
@@ -243,7 +251,7 @@ def test_weights_are_self_times(both: Both, name: str) -> None:
     self_ns: dict[str, int] = defaultdict(int)
     for thread in profile["threads"]:
         samples = thread["samples"]
-        times = [ns(time) for time in samples["time"]]
+        times = times_of(samples)
         for i, stack in enumerate(samples["stack"]):
             weight = ns(samples["weight"][i])
             until = times[i + 1] if i + 1 < len(times) else times[i]
@@ -389,7 +397,7 @@ def test_exact_times_of_a_long_recording(load: Load, tmp_path: Path) -> None:
     records = [log.new_cpu(0, START), log.enter(1, 0), log.tsc_wrap(START + day), log.exit(1, 1)]
     trace = load(log.buffer(1, records=records))
     profile = json.loads(saved(trace, tmp_path / "day.json").read_bytes())
-    assert ns(profile["threads"][0]["samples"]["time"][-1]) == trace.end_ts - trace.start_ts == day + 1
+    assert times_of(profile["threads"][0]["samples"])[-1] == trace.end_ts - trace.start_ts == day + 1
 
 
 # ---------------------------------------------------------------- the same bytes

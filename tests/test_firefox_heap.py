@@ -3,7 +3,7 @@
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +199,11 @@ def test_states_of_calls(
     calls, paths = in_pieces(recording.calls(stream), [size] * 9), CallPaths()
     samples = SampleTimes(lambda: paths.samples(calls))
     stacks = [stack for piece in samples.stacks() for stack in piece.tolist()]
-    columns = (
-        [value for piece in pieces for value in piece.tolist()] for pieces in (samples.times(), samples.durations())
+    differences, durations = (
+        [value for piece in pieces for value in piece.tolist()]
+        for pieces in (samples.differences(), samples.durations())
     )
-    times = list(zip(*columns, strict=True))
+    times = list(zip(accumulate(differences), durations, strict=True))
     names = [recording.trace.func_name(int(func)) for func in recording.trace.frames["func"]]
     found = []
     for (ts, open_ns), stack in zip(times, stacks, strict=True):

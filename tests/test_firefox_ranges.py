@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,9 @@ def cut_by_the_viewer(profile: Profile, start: float, end: float) -> Profile:
         if thread["registerTime"] > end or (thread["unregisterTime"] and thread["unregisterTime"] < start):
             continue
         samples, markers = thread["samples"], thread["markers"]
+        if "timeDeltas" in samples:
+            samples = samples | {"time": [*accumulate(samples["timeDeltas"])]}
+            del samples["timeDeltas"]
         rows = slice(bisect_left(samples["time"], start), bisect_left(samples["time"], end))
         times = zip(*(markers[name] for name in ("startTime", "endTime", "phase")), strict=True)
         spans = [(a, b if phase else a) for a, b, phase in times]

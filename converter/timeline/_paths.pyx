@@ -171,8 +171,8 @@ cdef class TimePacker:
         return np.asarray(packed)[:m].copy(), np.asarray(long_ns)[:n_long].copy()
 
 
-def unpack_times(const uint16_t[::1] packed, const int64_t[::1] long_ns, int64_t ts):
-    """Returns the times of samples, the first at ts, and the next sample's."""
+def unpack_differences(const uint16_t[::1] packed, const int64_t[::1] long_ns):
+    """Returns the ns from each sample to the next."""
     cdef Py_ssize_t n = packed.shape[0]
     cdef Py_ssize_t n_long = 0
     cdef Py_ssize_t i
@@ -180,13 +180,12 @@ def unpack_times(const uint16_t[::1] packed, const int64_t[::1] long_ns, int64_t
     check_long(packed, long_ns)
     with nogil:
         for i in range(n):
-            out[i] = ts
             if packed[i] >= LONG:
-                ts += long_ns[n_long]
+                out[i] = long_ns[n_long]
                 n_long += 1
             else:
-                ts += packed[i] >> 1
-    return np.asarray(out), ts
+                out[i] = packed[i] >> 1
+    return np.asarray(out)
 
 
 def unpack_durations(const uint16_t[::1] packed, const int64_t[::1] long_ns):

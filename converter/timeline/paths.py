@@ -12,7 +12,7 @@ import numpy as np
 from traceferry.common.ahead import made_ahead
 from traceferry.model import Array, Table
 from traceferry.native.nodes import NodeTable
-from traceferry.timeline._paths import PathWalk, TimePacker, unpack_durations, unpack_times
+from traceferry.timeline._paths import PathWalk, TimePacker, unpack_differences, unpack_durations
 
 FOREVER = 2**63 - 1
 ROWS = 1 << 16  # of calls, at a time
@@ -41,8 +41,8 @@ def path_samples(tree: NodeTable, calls: Iterable[Table], longest: int = FOREVER
 
 
 class SampleTimes:
-    """The times of samples, for a writer of columns: `stacks` gives the samples' stacks, then `times` and `durations`
-    the others.
+    """The times of samples, for a writer of columns: `stacks` gives the samples' stacks, then
+    `differences` and `durations` the others.
 
     Up to MOST samples are kept, two bytes each; times of more are made from the calls again.
     """
@@ -63,15 +63,12 @@ class SampleTimes:
             self.n += len(stack)
             yield stack
 
-    def times(self, zero: int = 0) -> Iterator[Array]:
-        """Yields int64, in pieces: ns after `zero`."""
-        ts = self._first_ts - zero
-        for packed in self._all_packed():
-            times, ts = unpack_times(*packed, ts)
-            yield times
+    def differences(self, zero: int = 0) -> Iterator[Array]:
+        """Yields int64 ns since the sample before, of the first since `zero`, in pieces."""
         if self.n:
-            # Of the last one, after all calls.
-            yield np.array([ts])
+            yield np.array([self._first_ts - zero])
+        for packed in self._all_packed():
+            yield unpack_differences(*packed)
 
     def durations(self) -> Iterator[Array]:
         """Yields int64 ns, in pieces: for how long a call is open from there on."""

@@ -144,7 +144,7 @@ def _write_calls(json: JsonWriter, trace: Trace, calls: Table, stacks: Stacks) -
     longest = (trace.end_ts - trace.start_ts) // GRAPH_PIXELS
     samples = SampleTimes(lambda: stacks.of_calls(calls, longest))
     json.ints("stack", samples.stacks())
-    json.millis("time", samples.times(trace.start_ts))
+    json.differences("timeDeltas", samples.differences(trace.start_ts))
     json.millis("weight", samples.durations())
     json.members({"weightType": "tracing-ms", "length": samples.n})
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from traceferry.common.errors import UsageError
+from traceferry.exporters.json._numbers import Differences
 from traceferry.exporters.json.stream import Column, JsonWriter, parts
 from traceferry.files.output import Output
 from traceferry.model import Array
@@ -42,7 +43,8 @@ NS_PER_MS = 1e6
 TYPES: dict[tuple[str, str], int] = {
     ("stackTable", "frame"): INT32, ("stackTable", "prefixOffset"): INT32, ("frameTable", "func"): INT32,
     ("frameTable", "address"): INT32, ("frameTable", "lib"): INT32, ("frameTable", "inlineDepth"): UINT8,
-    ("samples", "time"): FLOAT64, ("markers", "startTime"): FLOAT64, ("markers", "endTime"): FLOAT64,
+    ("samples", "time"): FLOAT64, ("samples", "timeDeltas"): FLOAT64,
+    ("markers", "startTime"): FLOAT64, ("markers", "endTime"): FLOAT64,
     ("jsAllocations", "time"): FLOAT64, ("nativeAllocations", "time"): FLOAT64,
 }  # fmt: skip
 DTYPES: dict[int, np.dtype[Any]] = {INT32: np.dtype("<i4"), UINT8: np.dtype("u1"), FLOAT64: np.dtype("<f8")}
@@ -102,6 +104,11 @@ class SlabWriter(JsonWriter):
         in_ms = (np.maximum(part, 0) / NS_PER_MS for part in parts(values, np.int64))
         if not self._binary(name, in_ms):
             super().millis(name, values)
+
+    def differences(self, name: str, values: Column) -> None:
+        sums = Differences()
+        if not self._binary(name, map(sums.millis, parts(values, np.int64))):
+            super().differences(name, values)
 
     def _binary(self, name: str, pieces: Iterable[Array]) -> bool:
         """Writes a column as binary numbers, if it may be."""

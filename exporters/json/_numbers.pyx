@@ -1,5 +1,8 @@
 """Numbers as JSON text."""
 
+cimport cython
+import numpy as np
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -101,6 +104,61 @@ cdef inline uint8_t* put_millis(uint8_t* o, uint64_t ns, Whole* before) noexcept
     return put_decimals(o + before.n_digits, beyond)
 
 
+# In ps: a sum of doubles that is further off is corrected, by less than half a ns, so that a difference that is rounded
+# to ns stays what it is.
+cdef double FAR_OFF = 250
+cdef double MOST_OFF = 400
+# In ns: what is longer is written as it is.
+cdef int64_t CORRECTED = 1 << 50
+
+
+@cython.final
+cdef class Differences:
+    """Differences of times, for readers that add them up, be it as doubles of ms or as whole ns: the sum of millions of
+    doubles is off by more than a ns, so a few differences have a fraction of a ns more or less. Sums of ns that are
+    rounded are exact, those of doubles to half a ns for times up to some days."""
+
+    # The sum as doubles have it, in ms, and as it is, in ns.
+    cdef double sum_ms
+    cdef int64_t sum_ns
+
+    def millis(self, const int64_t[::1] values):
+        """Returns the next differences, ns that are not negative, in ms: float64."""
+        cdef double[::1] out = np.empty(values.shape[0])
+        cdef Py_ssize_t i
+        cdef int ps
+        with nogil:
+            for i in range(values.shape[0]):
+                ps = self.correction(values[i])
+                out[i] = (values[i] * 1000 + ps) / 1e9 if ps else values[i] / 1e6
+        return np.asarray(out)
+
+    cdef inline int correction(self, int64_t ns) noexcept nogil:
+        """Adds a difference; returns by how many ps it is to be written longer."""
+        cdef double before = self.sum_ms
+        cdef double off
+        cdef int ps
+        self.sum_ns += ns
+        self.sum_ms += ns / 1e6
+        off = (self.sum_ms - self.sum_ns * 1e-6) * 1e9
+        if -FAR_OFF < off < FAR_OFF or not 0 < ns < CORRECTED:
+            return 0
+        ps = <int>max(-MOST_OFF, min(MOST_OFF, -off))
+        self.sum_ms = before + (ns * 1000 + ps) / 1e9
+        return ps
+
+
+cdef inline uint8_t* put_picos(uint8_t* o, uint64_t ps) noexcept nogil:
+    """Writes ps as ms, with all nine decimals."""
+    cdef uint32_t rest = ps % 1000000000
+    o = put64(o, ps // 1000000000)
+    o[0] = c"."
+    put4(o + 1, MIDDLE[rest // 1000000])
+    put4(o + 4, MIDDLE[rest // 1000 % 1000])
+    put4(o + 7, MIDDLE[rest % 1000])
+    return o + 10
+
+
 cdef inline uint8_t* put_double(uint8_t* o, uint64_t ns, Whole* before) noexcept nogil:
     """Writes ns below 10**15 as a double of ms has them: "2.0", not "2", and "5e-6"."""
     if 0 < ns < 10:
@@ -195,6 +253,21 @@ cdef class NumberText:
         with nogil:
             for i in range(values.shape[0]):
                 o = put_null(o) if values[i] < 0 else put_millis(o, values[i], &before)
+                o[0] = c","
+                o += 1
+        return self.written(o)
+
+    def differences(self, const int64_t[::1] values, Differences sums not None):
+        """Writes the next differences, ns that are not negative, as ms."""
+        cdef uint8_t* o = self.begin(values.shape[0])
+        cdef Py_ssize_t i
+        cdef int ps
+        cdef Whole before
+        before.ns = NO_TIME
+        with nogil:
+            for i in range(values.shape[0]):
+                ps = sums.correction(values[i])
+                o = put_picos(o, values[i] * 1000 + ps) if ps else put_millis(o, values[i], &before)
                 o[0] = c","
                 o += 1
         return self.written(o)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import orjson
 
-from traceferry.exporters.json._numbers import NumberText
+from traceferry.exporters.json._numbers import Differences, NumberText
 from traceferry.exporters.json.objects import AT_ONCE, Objects
 from traceferry.files.output import Sink
 from traceferry.model import Array, distinct
@@ -96,6 +96,11 @@ class JsonWriter:
     def millis(self, name: str, values: Column) -> None:
         """Writes a column of int64 ns as exact ms; a negative value is null."""
         self._column(name, map(self._text.millis, parts(values, np.int64)))
+
+    def differences(self, name: str, values: Column) -> None:
+        """Writes a column of differences of times, int64 ns that are not negative, as ms. See `Differences`."""
+        sums = Differences()
+        self._column(name, (self._text.differences(part, sums) for part in parts(values, np.int64)))
 
     def bools(self, name: str, values: Array) -> None:
         flags = np.ascontiguousarray(values, bool)
