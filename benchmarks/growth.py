@@ -1,7 +1,7 @@
 """How user CPU time and memory grow with what a recording holds: sizes x, 4x and 16x, for each importer, each exporter,
 `info` and each format of symbols.
 
-    python benchmarks/growth.py [PART...] [--rounds N]
+    python benchmarks/growth.py [PART...] [--rounds N] [--jobs N]
 
 PART: only the runs whose case and output, as in "perf: threads, info", contain it. An exponent of 1 is proportional
 growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is subtracted, and UNSURE added to what is
@@ -37,6 +37,7 @@ CPU_NOTICEABLE, CPU_UNSURE = 0.5, 0.03  # seconds
 PEAK_NOTICEABLE, PEAK_UNSURE = 24 * MB, 3 * MB
 FACTORS = (1, 4, 16)
 FOLDER = WORK / "growth"
+WITH_JOBS = ("convert",)
 ERRORS = WORK / "growth-stderr.txt"
 
 
@@ -80,7 +81,12 @@ def write(case: Case, n: int, folder: Path) -> None:
         (folder / name).write_bytes(data)
 
 
-def cost(case: Case, run: list[str] | Run, folder: Path) -> Cost:
+def with_jobs(words: list[str], jobs: int) -> list[str]:
+    """Returns the words of a command, and how many jobs it has, if it takes that."""
+    return [*words, "--jobs", str(jobs)] if jobs and words[0] in WITH_JOBS else words
+
+
+def cost(case: Case, run: list[str] | Run, folder: Path, jobs: int) -> Cost:
     source, given = folder / f"input.{case.suffix}", folder / "standard input"
     if not isinstance(run, list):
         return child(lambda: run(source))
@@ -91,7 +97,8 @@ def cost(case: Case, run: list[str] | Run, folder: Path) -> Cost:
             words += sorted(str(path) for path in folder.glob("several-*"))
         else:
             words.append(str(single.get(word, word.replace(OUTPUT, str(folder / "output")))))
-    return child(lambda: traceferry.apps.cli.main(words), given if given.exists() else Path(os.devnull))
+    command = with_jobs(words, jobs)
+    return child(lambda: traceferry.apps.cli.main(command), given if given.exists() else Path(os.devnull))
 
 
 def exponent(small: float, large: float, noticeable: float, unsure: float) -> float:
@@ -105,9 +112,11 @@ def shown(value: float) -> str:
     return "small" if math.isnan(value) else f"{value:.2f}"
 
 
-def measured(case: Case, run: list[str] | Run, folders: list[Path], rounds: int) -> tuple[list[Cost], float, float]:
+def measured(
+    case: Case, run: list[str] | Run, folders: list[Path], rounds: int, jobs: int
+) -> tuple[list[Cost], float, float]:
     """The costs at x, 4x, 16x, medians of all rounds, and the exponents of CPU time and memory."""
-    costs = zip(*([cost(case, run, folder) for folder in folders] for _ in range(rounds)), strict=True)
+    costs = zip(*([cost(case, run, folder, jobs) for folder in folders] for _ in range(rounds)), strict=True)
     base, *sizes = (
         Cost(statistics.median(each.cpu for each in of), int(statistics.median(each.peak for each in of)))
         for of in costs
@@ -121,11 +130,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help="only cases and outputs that contain it")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default: 3)")
+    parser.add_argument("--jobs", type=int, default=0, help="of the commands that take it (default: theirs)")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         sys.exit("at least one round is needed")
+    if arguments.jobs < 0:
+        sys.exit("--jobs: at least 1")
+    # Of its own, so that growth with one job can be measured beside growth with two.
+    parent = FOLDER / f"{arguments.jobs}-jobs"
     parts = arguments.part
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    parent.mkdir(parents=True, exist_ok=True)
     above, n_measured, began = [], 0, time.monotonic()
     print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:
@@ -135,12 +149,12 @@ def main() -> int:
             continue
         numbers = (1, *(factor * case.x for factor in FACTORS))
         # Made in a child, too: a process begins with its parent's memory.
-        folders = [FOLDER / str(n) for n in numbers]
+        folders = [parent / str(n) for n in numbers]
         for n, folder in zip(numbers, folders, strict=True):
             child(partial(write, case, n, folder))
         for output, run in runs.items():
             note(f"{case.name}: {output}")
-            sizes, times, peaks = measured(case, run, folders, arguments.rounds)
+            sizes, times, peaks = measured(case, run, folders, arguments.rounds, arguments.jobs)
             n_measured += 1
             note("")
             seconds = " ".join(f"{size.cpu:6.2f}" for size in sizes)

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders.xray import ENTER, EXIT, Fdr, elf_with_instr_map
 from clients import clang
@@ -18,8 +19,9 @@ from support import all_calls
 
 import traceferry
 from traceferry.common.report import Report
-from traceferry.importers.xray.functions import Function, _category_name
-from traceferry.model import Trace
+from traceferry.importers.xray.functions import Function, _category_name, _first_lines
+from traceferry.model import Array, Trace
+from traceferry.symbolication.interface import Answer, Frames, look_up
 
 SLEDS = [ENTER, EXIT]
 PROGRAM = elf_with_instr_map([("main", 0x2000, SLEDS), ("work", 0x3000, SLEDS)], pie=False)
@@ -304,3 +306,29 @@ def test_each_advice_of_a_kind_is_given() -> None:
 def test_a_program_is_the_users_wherever_it_is_built(source: str, wanted: tuple[str, str]) -> None:
     """In containers often below /usr/src or /opt."""
     assert _category_name(Function(1, None, None, "work", source, 7)) == wanted
+
+
+class Lines:
+    """Functions of 512 bytes, one behind the other: line 0 up to an offset, line 7 behind it."""
+
+    def __init__(self, offsets: list[int]) -> None:
+        self.offsets = offsets
+
+    def lookup(self, addresses: Array) -> Frames:
+        return look_up(addresses, self._answer)
+
+    def _answer(self, address: int) -> Answer:
+        nth, offset = divmod(address, 512)
+        line = 7 if offset >= self.offsets[nth] else 0
+        return Answer(512 * nth, 512, [(f"function {nth}", "a.c", line)])
+
+
+@pytest.mark.parametrize("inside", [0, 400])
+def test_the_first_line_behind_code_of_line_0(inside: int) -> None:
+    """At every offset within reach, in steps of eight; never the line of the next function."""
+    offsets = [*range(1, 300)]
+    lines = Lines([offset + inside for offset in offsets] + [0])
+    starts = 512 * np.arange(len(offsets), dtype=np.uint64) + np.uint64(inside)
+    names = np.array([f"function {nth}" for nth in range(len(offsets))], object)
+    wanted = [7 if offset <= min(248, (511 - inside) // 8 * 8) else 0 for offset in offsets]
+    assert _first_lines(lines, starts, names).tolist() == wanted

@@ -173,15 +173,20 @@ def _outermost(symbols: Symbols, addresses: Array) -> tuple[Array, Array, Array]
 
 def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
     """Returns the first line within LINE_REACH that is not 0, of the functions of these names; 0 if there is none.
-    Looks every eighth byte up, then bisects the eight before the first that has a line. A line of fewer bytes than
-    eight, with line 0 behind it, may be passed over."""
+    Looks every eighth byte up, one of each function, then two, four... at once, and bisects the eight before the first
+    that has a line. A line of fewer bytes than eight, with line 0 behind it, may be passed over."""
     lines, reached = np.zeros((2, len(addresses)), np.int64)
     pending = np.arange(len(addresses))
-    for step in range(LINE_STEP, LINE_REACH, LINE_STEP):
-        found, _, line = _outermost(symbols, addresses[pending] + np.uint64(step))
-        pending, line = pending[found == names[pending]], line[found == names[pending]]
-        lines[pending], reached[pending] = line, step
-        pending = pending[line == 0]
+    steps, at_once = np.arange(LINE_STEP, LINE_REACH, LINE_STEP), 1
+    while len(pending) and len(steps):
+        tried, steps, at_once = steps[:at_once], steps[at_once:], 2 * at_once
+        found, _, line = _outermost(symbols, (addresses[pending, None] + tried.astype(np.uint64)).ravel())
+        of_others = found.reshape(-1, len(tried)) != names[pending, None]
+        ends = of_others | (line.reshape(of_others.shape) > 0)
+        end = np.arange(len(pending)), ends.argmax(axis=1)
+        lined = np.flatnonzero(ends[end] & ~of_others[end])
+        lines[pending[lined]], reached[pending[lined]] = line.reshape(ends.shape)[end][lined], tried[end[1][lined]]
+        pending = pending[~ends[end]]
     lined = np.flatnonzero(lines)
     half = LINE_STEP // 2
     while half:

@@ -137,7 +137,7 @@ class BulkLookup:
         self._name(places, unreadable)
         self._read_lines(addresses, held, places, unreadable)
         described = self._described(held, places, address, place, unreadable)
-        is_left |= np.isin(held.unit, list(unreadable))
+        is_left |= np.isin(held.unit, np.array(list(unreadable), np.int64))
         return self._joined(addresses, held, described), is_left
 
     def _found(self, addresses: Array) -> tuple[Held, Places, Array, Array, Array]:
@@ -174,7 +174,7 @@ class BulkLookup:
         unit = self._spans.at(addresses)
         roots = {nth: self._entries.root(nth) for nth in distinct(unit).tolist() if nth >= 0}
         wanted = [nth for nth, root in roots.items() if root is not None and root[0] == language]
-        return np.where(np.isin(unit, wanted), unit, -1)
+        return np.where(np.isin(unit, np.array(wanted, np.int64)), unit, -1)
 
     # ------------------------------------------------ calls and functions
 
@@ -263,7 +263,8 @@ class BulkLookup:
     def _are_of_gcc(self, unit: Array) -> Array:
         """Returns whether GCC compiled each unit (-1: none), from C or C++: bool."""
         roots = ((nth, self._entries.root(nth)) for nth in distinct(unit).tolist() if nth >= 0)
-        return np.isin(unit, [nth for nth, root in roots if root is not None and root[4]])
+        of_gcc = [nth for nth, root in roots if root is not None and root[4]]
+        return np.isin(unit, np.array(of_gcc, np.int64))
 
     def _are_rests(self, places: Places, place: Array, is_outermost: Array, unreadable: set[int]) -> Array:
         """Returns which frames are of the rest of the function that the next frame is of, as `DebugInfo.is_rest_of`
