@@ -5,8 +5,8 @@ src/types/profile.ts and docs-developer/CHANGELOG-formats.md of the Firefox Prof
 
 Calls become `tracing-ms` samples: one at each change, its weight the time until the next. There are millions of them,
 so their times are differences, which are short and often the same. The stack chart draws a sample until the next one,
-so a gap begins with a null sample and a thread ends with one. Samples stay samples; only those of a thread of sizes have
-weights. A thread that has both becomes two.
+so a gap begins with a null sample and a thread ends with one. Samples stay samples; only those of a thread of sizes
+have weights. A thread that has both becomes two.
 """
 
 from __future__ import annotations
