@@ -1,3 +1,5 @@
+from typing import final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,6 +10,7 @@ MILLIS: int
 HEX: int
 ABSENT: int
 
+@final
 class Differences:
     def millis(self, values: NDArray[np.int64]) -> NDArray[np.float64]: ...
 
