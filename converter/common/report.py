@@ -96,7 +96,8 @@ def _joined(texts: Iterable[str]) -> str:
     return "; ".join([*first[:SHOWN_DETAILS], *more])
 
 
-Notes = dict[tuple[str, str], tuple[int, int | None, str, str | None]]
+Noted = tuple[int, int | None, str, str | None]
+Notes = dict[tuple[str, str], Noted]
 # The arguments of `Report.note`.
 Note = tuple[str, int, int | None, str, str, str | None]
 
@@ -195,10 +196,11 @@ class Report:
 
     def __iter__(self) -> Iterator[Issue]:
         """Yields the issues in the order of their declaration, each kind once."""
-        noted = list(self._notes.items())  # at once: another thread may note something
+        noted: dict[str, list[Noted]] = {}
+        for (kind, _), note in list(self._notes.items()):  # at once: another thread may note something
+            noted.setdefault(kind, []).append(note)
         for kind, declared in KINDS.items():
-            notes = [note for (of, _), note in noted if of == kind]
-            if notes:
+            if notes := noted.get(kind, []):
                 offsets = [offset for _, offset, _, _ in notes if offset is not None]
                 yield Issue(
                     kind,

@@ -236,9 +236,9 @@ class PageData:
         """The call paths that have anything, those with the largest part of any measure first."""
         trees = self._trees
         share = np.zeros(trees.nodes.n)
-        for measure in dict.fromkeys(s.measure for s in trees.series if s.measure != FREED):
-            own = trees.own(lambda s, m=measure: s.measure == m)  # type: ignore[misc]
-            share = np.maximum(share, trees.total(own) / max(sums.total(own), 1))
+        for measure, own in trees.own_by_measure():
+            if measure != FREED:
+                share = np.maximum(share, trees.total(own) / max(sums.total(own), 1))
         rank = np.lexsort((np.arange(len(share)), -share))
         return rank[share[rank] > 0]
 

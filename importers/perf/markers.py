@@ -14,8 +14,8 @@ from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.scheduling import TOLD
 from traceferry.importers.perf.syscalls import has_number, names_of
 from traceferry.importers.perf.tracepoints import Field
-from traceferry.importers.perf.weights import unique_name
-from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table
+from traceferry.importers.perf.weights import unique_names
+from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, rows_by_key
 
 # What the tracepoints of a subsystem of the kernel are about.
 SUBSYSTEMS: dict[str, str] = {
@@ -38,9 +38,10 @@ def event_markers(
     samples; stack: of every sample; end_ts: of the thread, where open intervals end."""
     markers: dict[MarkerType, Table] = {}
     shown = [event for event in recording.events if _is_shown(event)]
-    event_of_row = recording.samples.event[rows] if shown else rows
+    names = unique_names(recording.events)
+    of_event = rows_by_key(recording.samples.event[rows]) if shown else {}
     for event in shown:
-        mine = rows[event_of_row == event.index]
+        mine = rows[of_event.get(event.index, rows[:0])]
         if event.index in pairs.of_begin:
             of_pair = pairs.of_begin[event.index]
             markers |= _intervals(recording, of_pair, mine, pairs.partner, stack, offset_ns, end_ts)
@@ -49,7 +50,7 @@ def event_markers(
         if len(mine) == 0 or (_may_lack_addresses(event, main) and not recording.samples.addr[mine].any()):
             continue
         fields = _fields(event)
-        name = unique_name(event, recording.events)
+        name = names[event.index]
         group_by = ("operation", "level") if has_accesses(event) else ()
         category = _category(event)
         marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), group_by, category)

@@ -6,6 +6,7 @@ Sources: perf_event_open(2) for PERF_FORMAT_*; perf's util/session.c (deliver_sa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -103,27 +104,28 @@ def _in_order(found: Sequence[_Found]) -> list[_Found]:
 def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]:
     """Yields the events that have samples, in the file's order, each followed by the members of its group."""
     samples, events = recording.samples, recording.events
+    names = unique_names(events)
     counts = samples.n_of_events(len(events))
     for event, count in zip(events, counts, strict=True):
         if not count or event.is_dummy:
             continue
         amounts = _group_amounts(recording, event)
         own = amounts.pop(event.index, None)
-        leader = _event_of(recording, event, own)
+        leader = _event_of(event, own, names[event.index])
         yield _Found(leader, event.index, count, None if own is None else own.weight)
         for index, amount in amounts.items():
             member = events[index]
             if not amount.ran:
                 report.note("event_never_ran", where=f"{where} {member.name}", detail=member.name)
             elif not counts[index]:
-                yield _Found(_event_of(recording, member, amount), event.index, count, amount.weight, leader)
+                yield _Found(_event_of(member, amount, names[index]), event.index, count, amount.weight, leader)
         latency = latency_of(recording, event)
         if latency is not None:
-            name = f"{unique_name(event, events)} latency"
+            name = f"{names[event.index]} latency"
             yield _Found(Event(name, "cycles", kind="memory"), event.index, count, latency, leader)
 
 
-def _event_of(recording: Recording, event: RecordedEvent, amount: _Amount | None) -> Event:
+def _event_of(event: RecordedEvent, amount: _Amount | None, name: str) -> Event:
     unit = "ns" if _is_clock(event) or event.name in STATISTICS else "cycles" if "cycles" in event.name else "count"
     interval, period = 0, 0
     if event.is_freq:
@@ -137,17 +139,22 @@ def _event_of(recording: Recording, event: RecordedEvent, amount: _Amount | None
     if is_off_cpu(event):
         unit, kind, interval = "ns", "off-cpu", 0
     is_scaled = amount is not None and amount.is_scaled
-    return Event(unique_name(event, recording.events), unit, interval, kind, period, is_scaled=is_scaled)
+    return Event(name, unit, interval, kind, period, is_scaled=is_scaled)
 
 
 def _is_clock(event: RecordedEvent) -> bool:
     return event.attr.type == AttrType.SOFTWARE and event.attr.config in CLOCK_EVENTS
 
 
-def unique_name(event: RecordedEvent, events: Sequence[RecordedEvent]) -> str:
-    """Two events of one name are told apart by their places."""
-    same = [other.index for other in events if other.name == event.name]
-    return event.name if len(same) == 1 else f"{event.name} #{same.index(event.index) + 1}"
+def unique_names(events: Sequence[RecordedEvent]) -> list[str]:
+    """Returns the name of each event. Several of one name are told apart by their places."""
+    n_of_name = Counter(event.name for event in events)
+    place: Counter[str] = Counter()
+    names = []
+    for event in events:
+        place[event.name] += 1
+        names.append(event.name if n_of_name[event.name] == 1 else f"{event.name} #{place[event.name]}")
+    return names
 
 
 # ---------------------------------------------------------------- counters that are read with a sample

@@ -27,7 +27,7 @@ from traceferry.analysis.totals.own_code import (
 )
 from traceferry.analysis.totals.trees import Keys, nearest_kept
 from traceferry.common.patterns import compiled_later
-from traceferry.model import Array, Trace, TraceBuilder, distinct, sums
+from traceferry.model import Array, Trace, TraceBuilder, distinct, distinct_and_places, sums
 from traceferry.model.categories import KERNEL, NATIVE, RUNTIME, SYSTEM
 from traceferry.native.nodes import NodeTable
 
@@ -88,11 +88,10 @@ def costs_of(trace: TraceBuilder, of_stack: Array, own_code: OwnCode) -> list[Co
         # Of the kernel's, where nothing else stands above.
         is_owner = (paths.kind < NAMELESS) | is_in_memory
         is_owner |= is_kernel & (nearest_kept(paths.parent, is_owner) < 0) & ~paths.has_kernel_above()
-    found = paths.costs(is_owner | is_idle)
-    idle, in_memory = set(paths.func[is_idle].tolist()), set(paths.func[is_in_memory].tolist())
+    in_memory = set(paths.func[is_in_memory].tolist())
     return [
-        *[cost._replace(is_in_memory=cost.func in in_memory) for cost in found if cost.func not in idle][:MOST_COSTS],
-        *[cost._replace(is_idle=True) for cost in found if cost.func in idle],
+        cost._replace(is_in_memory=not cost.is_idle and cost.func in in_memory)
+        for cost in paths.costs(is_owner | is_idle, distinct(paths.func[is_idle]))
     ]
 
 
@@ -131,7 +130,8 @@ class _Paths:
         """Returns of each path whether the one above it is so."""
         return np.append(are, False)[self.parent]
 
-    def costs(self, is_owner: Array) -> list[Cost]:
+    def costs(self, is_owner: Array, idle: Array) -> list[Cost]:
+        """Returns the largest, and behind them those of idle functions."""
         kind, parent = self.kind, self.parent
         at = nearest_kept(parent, (kind == INTERRUPT) | (kind < OF_KERNEL) | (kind == IDLE))
         is_interrupt = (at >= 0) & (kind[at] == INTERRUPT)
@@ -146,20 +146,22 @@ class _Paths:
         is_first = is_named & ~self._is_below(is_owner, is_named, inclusive=False)
         at = nearest_kept(parent, is_owner | is_first)
         callee = np.where((at >= 0) & ~is_owner[at], self.func[at], -1)
+        rows = np.flatnonzero(self.own > 0)
+        own, callee, is_itself = self.own[rows], callee[rows], is_itself[rows]
+        funcs, place = distinct_and_places(func[rows])
+        amount = sums.total_by(place, own, len(funcs))
+        order = np.lexsort((funcs, funcs < 0, -amount))
+        is_idle = np.isin(funcs[order], idle)
         found = []
-        for one in distinct(func[self.own > 0]).tolist():
-            mine = (func == one) & (self.own > 0)
-            amount = sums.total(self.own[mine])
-            callees, places = np.unique(callee[mine], return_inverse=True)
-            of = sums.total_by(places.reshape(-1), self.own[mine], len(callees))
-            of[callees < 0] = 0
-            most = int(np.argmax(of))
-            called = (int(callees[most]), int(of[most])) if of[most] else (-1, 0)
+        for nth in [*order[~is_idle][:MOST_COSTS].tolist(), *order[is_idle].tolist()]:
+            mine, one = place == nth, int(funcs[nth])
             if one < 0:
-                found.append(self._outside(is_nobodys, amount))
+                found.append(self._outside(is_nobodys, int(amount[nth])))
             else:
-                found.append(Cost(one, amount, sums.total(self.own[mine & is_itself]), *called))
-        return sorted(found, key=lambda cost: (-cost.amount, cost.func < 0, cost.func))
+                called = _largest_of(callee[mine], own[mine])
+                found.append(Cost(one, int(amount[nth]), sums.total(own[mine & is_itself]), *called))
+            found[-1] = found[-1]._replace(is_idle=one in idle)
+        return found
 
     def _is_below(self, is_owner: Array, is_other: Array, inclusive: bool = True) -> Array:
         """Returns whether each path is one of the others, or below one of them and no owner in between."""
@@ -196,6 +198,15 @@ class _Paths:
         paths = trace.strings.of(np.append(trace.sources["path"], -1)[sources])
         libraries = trace.strings.of(np.append(trace.libs["name"], -1)[np.where(is_known, libs, -1)])
         return list(map(_maker, trace.func_names(facts[:, 0]), paths, libraries))
+
+
+def _largest_of(callee: Array, own: Array) -> tuple[int, int]:
+    """Returns the callee that has most, the least of several, and how much; -1 and 0 where there is none."""
+    callees, place = distinct_and_places(callee)
+    of = sums.total_by(place, own, len(callees))
+    of[callees < 0] = 0
+    most = int(np.argmax(of))
+    return (int(callees[most]), int(of[most])) if of[most] else (-1, 0)
 
 
 def _maker(name: str, path: str, library: str) -> str:

@@ -154,6 +154,9 @@ class Trees:
         self._most = most_amounts
         # The series of threads that are done, and their amounts.
         self._done, self._n_done = 0, 0
+        # The thread that is added, and where its measures are in `series`.
+        self._added: tuple[int, int] = -1, -1
+        self._row_of: dict[Measure, int] = {}
         self._node_of_stack = np.empty(0, np.int32)
         # One for all threads: it has as much memory as there are nodes.
         self._amounts = CallAmounts(np.zeros(1, np.int64), self.nodes)
@@ -280,13 +283,12 @@ class Trees:
     # ------------------------------------------------------------ where it is added
 
     def _one(self, process: int, thread: int, measure: Measure) -> Series:
-        for series in reversed(self.series):
-            if (series.process, series.thread, series.measure) == (process, thread, measure):
-                return series
-            if (series.process, series.thread) != (process, thread):
-                break
-        self.series.append(Series(process, thread, measure))
-        return self.series[-1]
+        if self._added != (process, thread):
+            self._added, self._row_of = (process, thread), {}
+        row = self._row_of.setdefault(measure, len(self.series))
+        if row == len(self.series):
+            self.series.append(Series(process, thread, measure))
+        return self.series[row]
 
     def _bucket(self, ts: Array) -> Array:
         after_start = np.maximum(ts - np.int64(self._trace.start_ts), 0)
@@ -344,7 +346,17 @@ class Trees:
 
     def own(self, chosen: Callable[[Series], bool]) -> Array:
         """int64: what each node has itself in the chosen series together."""
-        series = [each for each in self.series if chosen(each)]
+        return self._own_of([each for each in self.series if chosen(each)])
+
+    def own_by_measure(self) -> Iterator[tuple[Measure, Array]]:
+        """Yields each measure, and what each node has itself of it: int64."""
+        found: dict[Measure, list[Series]] = {}
+        for series in self.series:
+            found.setdefault(series.measure, []).append(series)
+        for measure, of_measure in found.items():
+            yield measure, self._own_of(of_measure)
+
+    def _own_of(self, series: list[Series]) -> Array:
         if not series:
             return np.zeros(self.nodes.n, np.int64)
         node, amount = (np.concatenate(columns) for columns in zip(*((s.node, s.amount) for s in series), strict=True))
