@@ -427,10 +427,18 @@ def _series(series: Series, kept: _Kept, measure: int, halvings: int) -> Json:
 
 def _columns(series: Series) -> Json:
     return {
-        "bucket": np.diff(series.bucket, prepend=0).tolist(),
-        "node": np.diff(series.node, prepend=0).tolist(),
+        "bucket": _differences(series.bucket).tolist(),
+        "node": _differences(series.node).tolist(),
         "amount": series.amount.tolist(),
     }
+
+
+def _differences(column: Array) -> Array:
+    """Returns by how much each is above the one before it, the first one above 0. As np.diff with prepend, which takes
+    ten times as long for a few."""
+    found: Array = column.copy()
+    found[1:] -= column[:-1]
+    return found
 
 
 def _named(trace: Trace, table: Any, columns: tuple[str, ...]) -> list[Json]:
