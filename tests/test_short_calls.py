@@ -143,7 +143,8 @@ def test_outputs_of_a_size(tmp_path: Path, suffix: str) -> None:
     recording, whole, part = LOG, tmp_path / f"whole{suffix}", tmp_path / f"part{suffix}"
     trace = traceferry.load(recording)
     traceferry.save(trace, whole)
-    most = int(whole.stat().st_size * 0.95)
+    # Of a page more than 0.95 is no call.
+    most = int(whole.stat().st_size * 0.97)
     traceferry.save(trace, part, max_size=most)
     assert part.stat().st_size <= most
     assert "short_calls_summed" in {issue.kind for issue in trace.report}
