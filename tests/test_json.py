@@ -80,6 +80,12 @@ def test_differences_of_times(values: list[int], size: int) -> None:
         assert abs(Decimal(at) - in_ms(ns)) <= in_ms(1) / 2 + Decimal(ulp(at))
 
 
+def test_a_negative_difference_is_none() -> None:
+    values = np.array([5, -7, -(2**63), 3])
+    assert written("differences", values) == "[0.000005,0,0,0.000003]"
+    assert np.array_equal(Differences().millis(values), [5e-6, 0, 0, 3e-6])
+
+
 @pytest.mark.parametrize("first", [0, 3600 * 10**9, 86_400 * 10**9])
 def test_a_sum_of_many_differences_is_exact_after_a_day(first: int) -> None:
     """Without corrections a million of them are 16 ns off after an hour, and 5,000 ns after a day."""

@@ -123,14 +123,16 @@ cdef class Differences:
     cdef int64_t sum_ns
 
     def millis(self, const int64_t[::1] values):
-        """Returns the next differences, ns that are not negative, in ms: float64."""
+        """Returns the next differences, ns, in ms: float64. A negative one is 0."""
         cdef double[::1] out = np.empty(values.shape[0])
         cdef Py_ssize_t i
+        cdef int64_t ns
         cdef int ps
         with nogil:
             for i in range(values.shape[0]):
-                ps = self.correction(values[i])
-                out[i] = (values[i] * 1000 + ps) / 1e9 if ps else values[i] / 1e6
+                ns = values[i] if values[i] > 0 else 0
+                ps = self.correction(ns)
+                out[i] = (ns * 1000 + ps) / 1e9 if ps else ns / 1e6
         return np.asarray(out)
 
     cdef inline int correction(self, int64_t ns) noexcept nogil:
@@ -258,16 +260,18 @@ cdef class NumberText:
         return self.written(o)
 
     def differences(self, const int64_t[::1] values, Differences sums not None):
-        """Writes the next differences, ns that are not negative, as ms."""
+        """Writes the next differences, ns, as ms. A negative one is 0."""
         cdef uint8_t* o = self.begin(values.shape[0])
         cdef Py_ssize_t i
+        cdef int64_t ns
         cdef int ps
         cdef Whole before
         before.ns = NO_TIME
         with nogil:
             for i in range(values.shape[0]):
-                ps = sums.correction(values[i])
-                o = put_picos(o, values[i] * 1000 + ps) if ps else put_millis(o, values[i], &before)
+                ns = values[i] if values[i] > 0 else 0
+                ps = sums.correction(ns)
+                o = put_picos(o, ns * 1000 + ps) if ps else put_millis(o, ns, &before)
                 o[0] = c","
                 o += 1
         return self.written(o)

@@ -98,7 +98,7 @@ class JsonWriter:
         self._column(name, map(self._text.millis, parts(values, np.int64)))
 
     def differences(self, name: str, values: Column) -> None:
-        """Writes a column of differences of times, int64 ns that are not negative, as ms. See `Differences`."""
+        """Writes a column of differences of times, int64 ns, as ms; a negative one is 0. See `Differences`."""
         sums = Differences()
         self._column(name, (self._text.differences(part, sums) for part in parts(values, np.int64)))
 
