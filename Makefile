@@ -37,7 +37,7 @@ CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 cl
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture docs test ready lint style types stubs large bench bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture docs test ready lint style types stubs large bench growth bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -226,6 +226,11 @@ bench: $(VENV)/.dev
 	  echo "benchmarks/$$name.py"; \
 	  $(BIN)/python benchmarks/$$name.py --rounds $(BENCH_ROUNDS) || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "not met, or not measured:$$failed"; exit 1; }
+
+growth: $(VENV)/.dev
+	@failed=; for jobs in 1 2; do \
+	  $(BIN)/python benchmarks/growth.py --rounds $(BENCH_ROUNDS) --jobs $$jobs || failed="$$failed $$jobs"; \
+	done; [ -z "$$failed" ] || { echo "an exponent is above the limit with jobs:$$failed"; exit 1; }
 
 bench-picture: $(VENV)/.dev
 	$(BIN)/python benchmarks/picture.py --rounds $(BENCH_ROUNDS)

@@ -81,12 +81,12 @@ def write(case: Case, n: int, folder: Path) -> None:
         (folder / name).write_bytes(data)
 
 
-def with_jobs(words: list[str], jobs: int) -> list[str]:
-    """Returns the words of a command, and how many jobs it has, if it takes that."""
-    return [*words, "--jobs", str(jobs)] if jobs and words[0] in WITH_JOBS else words
+def with_jobs(run: list[str] | Run, jobs: int | None) -> list[str] | Run:
+    """Returns what is measured, as a command with so many jobs if it is one that takes them."""
+    return [*run, "--jobs", str(jobs)] if jobs and isinstance(run, list) and run[0] in WITH_JOBS else run
 
 
-def cost(case: Case, run: list[str] | Run, folder: Path, jobs: int) -> Cost:
+def cost(case: Case, run: list[str] | Run, folder: Path) -> Cost:
     source, given = folder / f"input.{case.suffix}", folder / "standard input"
     if not isinstance(run, list):
         return child(lambda: run(source))
@@ -97,8 +97,7 @@ def cost(case: Case, run: list[str] | Run, folder: Path, jobs: int) -> Cost:
             words += sorted(str(path) for path in folder.glob("several-*"))
         else:
             words.append(str(single.get(word, word.replace(OUTPUT, str(folder / "output")))))
-    command = with_jobs(words, jobs)
-    return child(lambda: traceferry.apps.cli.main(command), given if given.exists() else Path(os.devnull))
+    return child(lambda: traceferry.apps.cli.main(words), given if given.exists() else Path(os.devnull))
 
 
 def exponent(small: float, large: float, noticeable: float, unsure: float) -> float:
@@ -112,11 +111,9 @@ def shown(value: float) -> str:
     return "small" if math.isnan(value) else f"{value:.2f}"
 
 
-def measured(
-    case: Case, run: list[str] | Run, folders: list[Path], rounds: int, jobs: int
-) -> tuple[list[Cost], float, float]:
+def measured(case: Case, run: list[str] | Run, folders: list[Path], rounds: int) -> tuple[list[Cost], float, float]:
     """The costs at x, 4x, 16x, medians of all rounds, and the exponents of CPU time and memory."""
-    costs = zip(*([cost(case, run, folder, jobs) for folder in folders] for _ in range(rounds)), strict=True)
+    costs = zip(*([cost(case, run, folder) for folder in folders] for _ in range(rounds)), strict=True)
     base, *sizes = (
         Cost(statistics.median(each.cpu for each in of), int(statistics.median(each.peak for each in of)))
         for of in costs
@@ -130,21 +127,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help="only cases and outputs that contain it")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured (default: 3)")
-    parser.add_argument("--jobs", type=int, default=0, help="of the commands that take it (default: theirs)")
+    parser.add_argument("--jobs", type=int, help="of the commands that take it (default: theirs)")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         sys.exit("at least one round is needed")
-    if arguments.jobs < 0:
-        sys.exit("--jobs: at least 1")
+    if arguments.jobs is not None and arguments.jobs < 1:
+        sys.exit("at least one job is needed")
     # Of its own, so that growth with one job can be measured beside growth with two.
-    parent = FOLDER / f"{arguments.jobs}-jobs"
+    parent = FOLDER / f"jobs-{arguments.jobs or 'default'}"
     parts = arguments.part
     parent.mkdir(parents=True, exist_ok=True)
     above, n_measured, began = [], 0, time.monotonic()
     print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:
         names = {output: f"{case.name}, {output}" for output in case.runs}
-        runs = {o: run for o, run in case.runs.items() if not parts or any(part in names[o] for part in parts)}
+        runs = {
+            o: with_jobs(run, arguments.jobs)
+            for o, run in case.runs.items()
+            if not parts or any(part in names[o] for part in parts)
+        }
         if not runs:
             continue
         numbers = (1, *(factor * case.x for factor in FACTORS))
@@ -154,7 +155,7 @@ def main() -> int:
             child(partial(write, case, n, folder))
         for output, run in runs.items():
             note(f"{case.name}: {output}")
-            sizes, times, peaks = measured(case, run, folders, arguments.rounds, arguments.jobs)
+            sizes, times, peaks = measured(case, run, folders, arguments.rounds)
             n_measured += 1
             note("")
             seconds = " ".join(f"{size.cpu:6.2f}" for size in sizes)

@@ -77,7 +77,7 @@ def ns(ms: float) -> int:
 
 def times_of(samples: dict[str, Any]) -> list[int]:
     """ns from the beginning to each sample of calls, whose times are differences."""
-    return list(accumulate(map(ns, samples.get("timeDeltas", []))))
+    return list(accumulate(map(ns, samples["timeDeltas"]))) if samples["length"] else []
 
 
 def in_range(column: list[Any], size: int, null: int | None = None) -> bool:

@@ -80,7 +80,7 @@ def test_differences_of_times(values: list[int], size: int) -> None:
         assert abs(Decimal(at) - in_ms(ns)) <= in_ms(1) / 2 + Decimal(ulp(at))
 
 
-def test_a_negative_difference_is_none() -> None:
+def test_a_negative_difference_is_0() -> None:
     values = np.array([5, -7, -(2**63), 3])
     assert written("differences", values) == "[0.000005,0,0,0.000003]"
     assert np.array_equal(Differences().millis(values), [5e-6, 0, 0, 3e-6])

@@ -106,8 +106,7 @@ class SlabWriter(JsonWriter):
             super().millis(name, values)
 
     def differences(self, name: str, values: Column) -> None:
-        sums = Differences()
-        if not self._binary(name, map(sums.millis, parts(values, np.int64))):
+        if not self._binary(name, map(Differences().millis, parts(values, np.int64))):
             super().differences(name, values)
 
     def _binary(self, name: str, pieces: Iterable[Array]) -> bool:

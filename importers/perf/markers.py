@@ -14,7 +14,6 @@ from traceferry.importers.perf.recording import Event, Recording
 from traceferry.importers.perf.scheduling import TOLD
 from traceferry.importers.perf.syscalls import has_number, names_of
 from traceferry.importers.perf.tracepoints import Field
-from traceferry.importers.perf.weights import unique_names
 from traceferry.model import Array, FieldFormat, MarkerField, MarkerType, Table, rows_by_key
 
 # What the tracepoints of a subsystem of the kernel are about.
@@ -38,7 +37,6 @@ def event_markers(
     samples; stack: of every sample; end_ts: of the thread, where open intervals end."""
     markers: dict[MarkerType, Table] = {}
     shown = [event for event in recording.events if _is_shown(event)]
-    names = unique_names(recording.events)
     of_event = rows_by_key(recording.samples.event[rows]) if shown else {}
     for event in shown:
         mine = rows[of_event.get(event.index, rows[:0])]
@@ -50,7 +48,7 @@ def event_markers(
         if len(mine) == 0 or (_may_lack_addresses(event, main) and not recording.samples.addr[mine].any()):
             continue
         fields = _fields(event)
-        name = names[event.index]
+        name = recording.event_names[event.index]
         group_by = ("operation", "level") if has_accesses(event) else ()
         category = _category(event)
         marker_type = MarkerType(name, "An event that perf recorded", fields, label(fields), group_by, category)

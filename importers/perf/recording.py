@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -317,6 +318,18 @@ class Recording:
     counts: Counts | None = None
     cgroups: dict[int, str] = field(default_factory=dict)
     namespaces: dict[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def event_names(self) -> list[str]:
+        """Returns the name of each event. Several of one name are told apart by their places."""
+        same: dict[str, list[int]] = {}
+        for nth, event in enumerate(self.events):
+            same.setdefault(event.name, []).append(nth)
+        names = [event.name for event in self.events]
+        for name, events in same.items():
+            for place, nth in enumerate(events if len(events) > 1 else (), start=1):
+                names[nth] = f"{name} #{place}"
+        return names
 
     @property
     def is_timed(self) -> bool:

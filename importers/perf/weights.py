@@ -6,7 +6,6 @@ Sources: perf_event_open(2) for PERF_FORMAT_*; perf's util/session.c (deliver_sa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -104,7 +103,7 @@ def _in_order(found: Sequence[_Found]) -> list[_Found]:
 def _found(recording: Recording, where: str, report: Report) -> Iterator[_Found]:
     """Yields the events that have samples, in the file's order, each followed by the members of its group."""
     samples, events = recording.samples, recording.events
-    names = unique_names(events)
+    names = recording.event_names
     counts = samples.n_of_events(len(events))
     for event, count in zip(events, counts, strict=True):
         if not count or event.is_dummy:
@@ -144,17 +143,6 @@ def _event_of(event: RecordedEvent, amount: _Amount | None, name: str) -> Event:
 
 def _is_clock(event: RecordedEvent) -> bool:
     return event.attr.type == AttrType.SOFTWARE and event.attr.config in CLOCK_EVENTS
-
-
-def unique_names(events: Sequence[RecordedEvent]) -> list[str]:
-    """Returns the name of each event. Several of one name are told apart by their places."""
-    n_of_name = Counter(event.name for event in events)
-    place: Counter[str] = Counter()
-    names = []
-    for event in events:
-        place[event.name] += 1
-        names.append(event.name if n_of_name[event.name] == 1 else f"{event.name} #{place[event.name]}")
-    return names
 
 
 # ---------------------------------------------------------------- counters that are read with a sample

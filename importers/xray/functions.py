@@ -181,12 +181,13 @@ def _first_lines(symbols: Symbols, addresses: Array, names: Array) -> Array:
     while len(pending) and len(steps):
         tried, steps, at_once = steps[:at_once], steps[at_once:], 2 * at_once
         found, _, line = _outermost(symbols, (addresses[pending, None] + tried.astype(np.uint64)).ravel())
-        of_others = found.reshape(-1, len(tried)) != names[pending, None]
-        ends = of_others | (line.reshape(of_others.shape) > 0)
-        end = np.arange(len(pending)), ends.argmax(axis=1)
-        lined = np.flatnonzero(ends[end] & ~of_others[end])
-        lines[pending[lined]], reached[pending[lined]] = line.reshape(ends.shape)[end][lined], tried[end[1][lined]]
-        pending = pending[~ends[end]]
+        line = line.reshape(len(pending), len(tried))
+        is_end = (found.reshape(line.shape) != names[pending, None]) | (line > 0)
+        nth = is_end.argmax(axis=1)
+        end = np.arange(len(pending)), nth
+        lined = np.flatnonzero(is_end[end] & (found.reshape(line.shape)[end] == names[pending]))
+        lines[pending[lined]], reached[pending[lined]] = line[end][lined], tried[nth[lined]]
+        pending = pending[~is_end[end]]
     lined = np.flatnonzero(lines)
     half = LINE_STEP // 2
     while half:

@@ -131,7 +131,7 @@ class _Paths:
         return np.append(are, False)[self.parent]
 
     def costs(self, is_owner: Array, idle: Array) -> list[Cost]:
-        """Returns the largest, and behind them those of idle functions."""
+        """Returns the largest, and behind them those of idle functions. is_owner: of each path; idle: functions."""
         kind, parent = self.kind, self.parent
         at = nearest_kept(parent, (kind == INTERRUPT) | (kind < OF_KERNEL) | (kind == IDLE))
         is_interrupt = (at >= 0) & (kind[at] == INTERRUPT)
@@ -150,17 +150,18 @@ class _Paths:
         own, callee, is_itself = self.own[rows], callee[rows], is_itself[rows]
         funcs, place = distinct_and_places(func[rows])
         amount = sums.total_by(place, own, len(funcs))
-        order = np.lexsort((funcs, funcs < 0, -amount))
-        is_idle = np.isin(funcs[order], idle)
+        is_idle = np.isin(funcs, idle)
+        largest = np.lexsort((funcs, funcs < 0, -amount))
+        of_work, of_none = largest[~is_idle[largest]][:MOST_COSTS], largest[is_idle[largest]]
         found = []
-        for nth in [*order[~is_idle][:MOST_COSTS].tolist(), *order[is_idle].tolist()]:
+        for nth in [*of_work.tolist(), *of_none.tolist()]:
             mine, one = place == nth, int(funcs[nth])
             if one < 0:
                 found.append(self._outside(is_nobodys, int(amount[nth])))
             else:
                 called = _largest_of(callee[mine], own[mine])
-                found.append(Cost(one, int(amount[nth]), sums.total(own[mine & is_itself]), *called))
-            found[-1] = found[-1]._replace(is_idle=one in idle)
+                of_itself = sums.total(own[mine & is_itself])
+                found.append(Cost(one, int(amount[nth]), of_itself, *called, is_idle=bool(is_idle[nth])))
         return found
 
     def _is_below(self, is_owner: Array, is_other: Array, inclusive: bool = True) -> Array:

@@ -6,7 +6,7 @@ whose answers those here are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import NamedTuple
 
@@ -137,7 +137,7 @@ class BulkLookup:
         self._name(places, unreadable)
         self._read_lines(addresses, held, places, unreadable)
         described = self._described(held, places, address, place, unreadable)
-        is_left |= np.isin(held.unit, np.array(list(unreadable), np.int64))
+        is_left |= _are_among(held.unit, unreadable)
         return self._joined(addresses, held, described), is_left
 
     def _found(self, addresses: Array) -> tuple[Held, Places, Array, Array, Array]:
@@ -174,7 +174,7 @@ class BulkLookup:
         unit = self._spans.at(addresses)
         roots = {nth: self._entries.root(nth) for nth in distinct(unit).tolist() if nth >= 0}
         wanted = [nth for nth, root in roots.items() if root is not None and root[0] == language]
-        return np.where(np.isin(unit, np.array(wanted, np.int64)), unit, -1)
+        return np.where(_are_among(unit, wanted), unit, -1)
 
     # ------------------------------------------------ calls and functions
 
@@ -263,8 +263,7 @@ class BulkLookup:
     def _are_of_gcc(self, unit: Array) -> Array:
         """Returns whether GCC compiled each unit (-1: none), from C or C++: bool."""
         roots = ((nth, self._entries.root(nth)) for nth in distinct(unit).tolist() if nth >= 0)
-        of_gcc = [nth for nth, root in roots if root is not None and root[4]]
-        return np.isin(unit, np.array(of_gcc, np.int64))
+        return _are_among(unit, [nth for nth, root in roots if root is not None and root[4]])
 
     def _are_rests(self, places: Places, place: Array, is_outermost: Array, unreadable: set[int]) -> Array:
         """Returns which frames are of the rest of the function that the next frame is of, as `DebugInfo.is_rest_of`
@@ -342,3 +341,9 @@ class BulkLookup:
         size[~has_function & ~has_symbol] = 0
         name, source, line, discriminator = (column.astype(np.int32) for column in (name, source, line, discriminator))
         return Frames(first, name, source, line, start, size, list(self._texts.held), discriminator)
+
+
+def _are_among(units: Array, wanted: Collection[int]) -> Array:
+    """Returns which units are among the wanted ones: bool. As integers, also where there are none: np.isin imports
+    numpy.ma for an empty list, which is one of doubles."""
+    return np.isin(units, np.array([*wanted], np.int64))
