@@ -14,7 +14,8 @@ import numpy as np
 
 from traceferry.analysis.totals.collect import collect
 from traceferry.analysis.totals.portable import depths
-from traceferry.analysis.totals.trees import CALLS, SAMPLES, TIME, Measure, Series, Trees, nearest_kept
+from traceferry.analysis.totals.series import CALLS, SAMPLES, TIME, Measure, Series
+from traceferry.analysis.totals.trees import Trees, nearest_kept
 from traceferry.exporters.depths import CUT, INNERMOST, MAX_DEPTH
 from traceferry.model import Array, TraceBuilder, distinct, sums
 from traceferry.native.nodes import NodeTable

@@ -127,16 +127,23 @@ def one_sample() -> Trace:
     return trace
 
 
-def many_threads(n: int) -> Trace:
-    """Each with two samples of a function of its own below `main`."""
+def many_threads(n: int, n_functions: int = 500, n_leaves: int = 0) -> Trace:
+    """Each with two samples of a function below `main`, and two of each of so many below it."""
     trace = TraceBuilder()
-    frames = [trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(f"f{i % 500}"))) for i in range(n)]
-    main = trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern("main")))
-    top = trace.stacks.intern(frame=main)
-    stacks = [trace.stacks.intern(prefix=top, frame=frame) for frame in frames]
+
+    def frame_of(name: str) -> int:
+        return trace.frames.intern(func=trace.funcs.intern(name=trace.strings.intern(name)))
+
+    top = trace.stacks.intern(frame=frame_of("main"))
+    leaves = [frame_of(f"leaf {i}") for i in range(n_leaves)]
+    stacks = []
+    for i in range(n):
+        own = trace.stacks.intern(prefix=top, frame=frame_of(f"f{i % n_functions}"))
+        stacks.append([own, *(trace.stacks.intern(prefix=own, frame=leaf) for leaf in leaves)])
 
     def load(nth: int) -> Callable[[TraceBuilder], ThreadData]:
-        columns = {"ts": [nth, 2 * nth], "stack": [stacks[nth]] * 2, "weight": [1, 1]}
+        stack = 2 * stacks[nth]
+        columns = {"ts": [nth, 2 * nth] * (len(stack) // 2), "stack": stack, "weight": [1] * len(stack)}
         return lambda _: ThreadData(samples=Table(SAMPLES, columns))
 
     threads = [Thread(i + 1, f"worker {i}", i == 0, 0, 2 * n, load(i)) for i in range(n)]

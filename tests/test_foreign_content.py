@@ -15,7 +15,7 @@ from test_perfetto_heap import START, Built, thread
 
 from traceferry.analysis.info.summary import summarize
 from traceferry.analysis.totals.collect import collect
-from traceferry.analysis.totals.trees import SAMPLES as SAMPLED
+from traceferry.analysis.totals.series import SAMPLES as SAMPLED
 from traceferry.analysis.totals.trees import Trees
 from traceferry.model import (
     ARGUMENTS,

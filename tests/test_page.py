@@ -20,6 +20,7 @@ import traceferry
 from traceferry import LoadOptions
 from traceferry.analysis.info.summary import summarize
 from traceferry.exporters.html import embed, page
+from traceferry.exporters.html.recording import DETAILS, Detail, PageData
 from traceferry.model import COUNTER_VALUES, Clock, Counter, Table, Trace, TraceBuilder
 
 FIXTURES = REPO / "fixtures"
@@ -233,6 +234,15 @@ def test_a_page_is_made_few_times_until_it_fits(estimated: Callable[[int], float
         assert data == embed.gzipped(noise[:found])
         assert len(tried) <= most_tried
         assert len(tried) == len(set(tried))
+
+
+def test_a_page_of_many_threads_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose call paths are many, and the names in them few."""
+    made: list[Detail] = []
+    shaped = PageData.shaped
+    monkeypatch.setattr(PageData, "shaped", lambda page, detail: [made.append(detail), shaped(page, detail)][1])
+    saved(many_threads(2000, n_functions=2000, n_leaves=20), tmp_path, without=["firefox", "perfetto"])
+    assert made == [DETAILS[0]]
 
 
 @pytest.mark.parametrize("n", [0, 1, embed.CHUNK - 1, embed.CHUNK, 3 * embed.CHUNK + 1])

@@ -23,8 +23,9 @@ from traceferry.analysis.totals.details import Details, bucket_of, middle_of
 from traceferry.analysis.totals.per_run import stable_name
 from traceferry.analysis.totals.portable import Amounts, Totals, Tree, portable
 from traceferry.analysis.totals.rows import Rows
+from traceferry.analysis.totals.series import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure
 from traceferry.analysis.totals.sums_of_trace import ranked
-from traceferry.analysis.totals.trees import ALLOCATED, CALLS, OBJECTS, SAMPLES, TIME, Measure, Trees
+from traceferry.analysis.totals.trees import Trees
 from traceferry.model import Trace, sums
 
 FIXTURES = REPO / "fixtures"

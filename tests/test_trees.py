@@ -1,6 +1,7 @@
 """Trees of call paths: compiled code against sums over dictionaries and unit steps of time."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from traceferry.analysis.totals._trees import (
     nearest_above,
     roots,
 )
+from traceferry.analysis.totals.series import SAMPLES, Measure, Series, coarser, renumbered
 from traceferry.model import Array
 from traceferry.native.nodes import NodeTable
 
@@ -155,6 +157,47 @@ def test_each_two_buckets_become_one(amounts: dict[Path, int]) -> None:
     assert list(zip(bucket.tolist(), node.tolist(), amount.tolist(), strict=True)) == [
         (*pair, wanted[pair]) for pair in sorted(wanted)
     ]
+
+
+Amounts = dict[tuple[int, int], int]
+# Buckets of so many bits that few series have room beside each other, too.
+SERIES_OF_AMOUNTS = st.lists(
+    st.dictionaries(
+        st.tuples(st.one_of(st.integers(0, 9), st.integers(0, (1 << 30) - 1)), st.integers(0, 3)),
+        st.integers(1, LARGEST),
+    )
+)
+
+
+def series_of(amounts: Amounts, thread: int) -> Series:
+    found = Series(0, thread, SAMPLES)
+    pairs = np.array(sorted(amounts), np.int32).reshape(-1, 2)
+    found.set(pairs[:, 0], pairs[:, 1], np.array([amounts[pair] for pair in sorted(amounts)], np.int64))
+    return found
+
+
+def rows_of(series: Sequence[Series]) -> list[tuple[int, Measure, list[tuple[int, int, int]]]]:
+    return [
+        (s.thread, s.measure, list(zip(s.bucket.tolist(), s.node.tolist(), s.amount.tolist(), strict=True)))
+        for s in series
+    ]
+
+
+def summed(amounts: Amounts, moved: Callable[[int, int], tuple[int, int]]) -> list[tuple[int, int, int]]:
+    found: Counter[tuple[int, int]] = Counter()
+    for (bucket, node), amount in amounts.items():
+        found[moved(bucket, node)] = min(found[moved(bucket, node)] + amount, LARGEST)
+    return [(*pair, found[pair]) for pair in sorted(found)]
+
+
+@examples(200)
+@given(SERIES_OF_AMOUNTS, st.integers(0, 4), st.lists(st.integers(0, 2), min_size=4, max_size=4))
+def test_series_are_changed_together_as_each_alone(given: list[Amounts], halvings: int, node_of: list[int]) -> None:
+    series = [series_of(amounts, nth) for nth, amounts in enumerate(given)]
+    longer = [summed(amounts, lambda bucket, node: (bucket >> halvings, node)) for amounts in given]
+    assert rows_of(coarser(series, halvings)) == [(nth, SAMPLES, rows) for nth, rows in enumerate(longer)]
+    other = [summed(amounts, lambda bucket, node: (bucket, node_of[node])) for amounts in given]
+    assert rows_of(renumbered(series, np.array(node_of))) == [(nth, SAMPLES, rows) for nth, rows in enumerate(other)]
 
 
 @examples(200)

@@ -11,7 +11,7 @@ import numpy as np
 
 from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.trees import DiffTree, Measured, as_trace, diff_tree, process_of
-from traceferry.analysis.totals.trees import SAMPLES
+from traceferry.analysis.totals.series import SAMPLES
 from traceferry.exporters.firefox.markers import Schemas
 from traceferry.exporters.firefox.meta import Activity, Categories, libs, meta
 from traceferry.exporters.firefox.profile import NO_MARKERS, thread_head

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from traceferry.analysis.totals.trees import SAMPLES
+from traceferry.analysis.totals.series import SAMPLES
 from traceferry.exporters.amounts import Amounts
 from traceferry.files.output import Output
 from traceferry.model import TraceBuilder

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from traceferry.analysis.totals.trees import Measure, Trees
+from traceferry.analysis.totals.series import Measure
+from traceferry.analysis.totals.trees import Trees
 from traceferry.model import Array, Trace, distinct, sums
 
 Json = dict[str, Any]

@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import orjson
 
 from traceferry.analysis.info.summary import summary_of
 from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.collect import Collected, collect
 from traceferry.analysis.totals.ratios import ratios_of
-from traceferry.analysis.totals.trees import (
+from traceferry.analysis.totals.series import (
     ALLOCATED,
     CALLS,
     FREED,
@@ -26,14 +25,16 @@ from traceferry.analysis.totals.trees import (
     TIME,
     Measure,
     Series,
-    Trees,
+    coarser,
     measure_of,
-    nearest_kept,
+    renumbered,
     unit_of,
 )
+from traceferry.analysis.totals.trees import Trees
 from traceferry.analysis.totals.waits import Wait
 from traceferry.exporters.firefox.tables import lib_of_func
-from traceferry.exporters.html.embed import gzipped
+from traceferry.exporters.html.call_paths import Json, Kept, columns, nodes_of
+from traceferry.exporters.html.estimate import Estimate
 from traceferry.exporters.html.machine_code import MachineCode
 from traceferry.exporters.tracepoints import MOST_TRACEPOINTS, joined_tracepoints
 from traceferry.exporters.tracepoints import TRACEPOINTS as TRACEPOINTS_EVENT
@@ -43,7 +44,6 @@ from traceferry.model.categories import KERNEL
 from traceferry.symbolication.short_names import ShortForms, short_names
 from traceferry.timeline.off_cpu import why
 
-Json = dict[str, Any]
 LONGEST_NAME = 1000
 LONGEST_LIST = 500
 LONGEST_PATH = 24
@@ -81,9 +81,6 @@ MOST_PARTS, MOST_PARTS_OF_CALLS = 8192, 1024
 FEWEST_COLUMNS = 20
 # Fewer bytes than any amount with its place needs, compressed.
 LEAST_BYTES_OF_AMOUNT = 0.4
-# Of a call path with the names that it needs, compressed; and of how many amounts it is tried out what they need.
-BYTES_PER_NODE = 5.5
-MOST_TRIED = 1 << 15
 # From much to little.
 DETAILS = tuple(
     _detail(nodes, buckets)
@@ -138,9 +135,6 @@ class PageData:
         names = Names({t.tid: t.name for _, t in trace.threads}, {p.pid: p.name for p in trace.processes})
         self._waits = [_wait(trace, wait, names) for wait in collected.waits.longest]
         self._short_forms = ShortForms()
-        # By how often two parts of time became one; and the amounts of the last of these.
-        self._n_amounts: list[Array] = []
-        self._coarsest: list[Series] = []
 
     @classmethod
     def of(cls, trace: TraceBuilder, progress: Callable[[int], None], is_served: bool = False) -> PageData:
@@ -160,35 +154,17 @@ class PageData:
 
     def estimated(self, detail: Detail) -> float:
         """Returns about how many bytes what the page embeds with that much detail has, compressed."""
-        *_, halvings = self._trees.coarser(detail.buckets)
-        n_nodes = min(detail.nodes, len(self._ranked))
-        return BYTES_PER_NODE * n_nodes + self._bytes_per_amount * int(self._amounts_by_rank(halvings)[n_nodes])
+        return self._estimate.bytes_of(detail.nodes, detail.buckets)
 
     @cached_property
-    def _bytes_per_amount(self) -> float:
-        """Returns what an amount needs with its place, compressed: of some of each series."""
-        series = self._trees.series
-        part = min(MOST_TRIED / max(sum(len(each.node) for each in series), 1), 1.0)
-        tried = [each.part(int(part * len(each.node))) for each in series]
-        n_tried = sum(len(each.node) for each in tried)
-        return len(gzipped(orjson.dumps([_columns(each) for each in tried]))) / n_tried if n_tried else 0.0
-
-    def _amounts_by_rank(self, halvings: int) -> Array:
-        """Returns how many amounts the first so many of the ranked call paths have, where each two parts of time become
-        one so many times: int64, one more than there are paths."""
-        while len(self._n_amounts) <= halvings:
-            is_first = not self._n_amounts
-            self._coarsest = self._trees.series if is_first else [series.coarser(1) for series in self._coarsest]
-            nodes = np.concatenate([np.empty(0, np.int32), *(series.node for series in self._coarsest)])
-            of_node = np.bincount(nodes, minlength=self._trees.nodes.n)
-            self._n_amounts.append(np.append(0, np.cumsum(of_node[self._ranked])))
-        return self._n_amounts[halvings]
+    def _estimate(self) -> Estimate:
+        return Estimate(self._trees, self._ranked, self._names, MOST_NODES)
 
     def shaped(self, detail: Detail) -> Json:
         """Returns what the page embeds, with that much detail."""
         trees = self._trees
         n_buckets, width_ns, halvings = trees.coarser(detail.buckets)
-        kept, measures, facts = _Kept(trees, self._ranked, detail.nodes), self._measures(), self._facts()
+        kept, measures, facts = Kept(trees, self._ranked, detail.nodes), self._measures(), self._facts()
         self.note_narrowed(detail)
         info = self._info | {
             "processes": self._processes,
@@ -198,19 +174,22 @@ class PageData:
             "info": _cut(info, dict.fromkeys(RANKED, detail.rows) | {"counters": detail.counters}),
             "time": {"buckets": n_buckets, "width_ns": width_ns, "column_ns": max(self._column_ns, width_ns)},
             **self._names(kept),
-            "nodes": {"parent": _steps_back(kept.parent), "frame": kept.frame.tolist()},
+            "nodes": nodes_of(kept),
             "measures": [_measure(self._trace, m, facts) for m in measures],
             "ratios": self._ratios(measures),
             "tracepoints": self._n_tracepoints,
             "waits": {"n": self._collected.waits.n, "longest": self._waits[: detail.rows]},
-            "series": [_series(s, kept, measures[s.measure], halvings) for s in trees.series if s.measure in measures],
+            "series": [
+                {"measure": measures[s.measure], "process": s.process, "thread": s.thread, **columns(s)}
+                for s in renumbered(coarser([s for s in trees.series if s.measure in measures], halvings), kept.node)
+            ],
             "joined": kept.n_joined,
             "sources": self._lines.sources(detail.source_bytes, measures),
         }
 
     def code(self, detail: Detail) -> Json:
         """Returns where the machine code of the functions is that a page with that much detail shows."""
-        kept = _Kept(self._trees, self._ranked, detail.nodes)
+        kept = Kept(self._trees, self._ranked, detail.nodes)
         funcs = distinct(self._trees.keys.rows[kept.keys][:, 0])
         return MachineCode(self._trace, self._trees).shown(funcs, self._measures())
 
@@ -282,7 +261,7 @@ class PageData:
                 found.append({"name": ratio.name, "factor": ratio.factor, **numbers})
         return found
 
-    def _names(self, kept: _Kept) -> Json:
+    def _names(self, kept: Kept) -> Json:
         """Returns the frames and functions in use and what they refer to; the last frame is that of joined paths."""
         trace, rows = self._trace, self._trees.keys.rows[kept.keys]
         used, func = np.unique(rows[:, 0], return_inverse=True)
@@ -383,62 +362,6 @@ def _path(trace: Trace, stack: int) -> list[str]:
         (of_kernel if is_kernel else names).append(name)
         stack = int(trace.stacks["prefix"][stack])
     return names or of_kernel[:LONGEST_PATH]
-
-
-class _Kept:
-    """The call paths that the page shows, the first of those in `ranked`. The others are joined, below the nearest one
-    that is kept. keys: those in use; parent, frame: of the new nodes; node: of each old one, -1 is none."""
-
-    def __init__(self, trees: Trees, ranked: Array, most: int) -> None:
-        parent, n = trees.nodes.parent, trees.nodes.n
-        is_kept = np.zeros(n, bool)
-        is_kept[ranked[:most]] = True
-        rows = np.flatnonzero(is_kept)
-        self.n_joined = len(ranked) - len(rows)
-        self.node = np.full(n, -1, np.int64)
-        self.node[rows] = np.arange(len(rows))
-        self.keys, key = np.unique(trees.nodes.key[rows], return_inverse=True)
-        above = parent[rows]
-        parents = np.where(above < 0, -1, self.node[above])
-        frames = key.reshape(-1)
-        joined = np.sort(ranked[most:])
-        if len(joined):
-            nearest = nearest_kept(parent, is_kept)[joined]
-            below = np.where(nearest < 0, -1, self.node[nearest])
-            new, index = np.unique(below, return_inverse=True)
-            self.node[joined] = len(rows) + index.reshape(-1)
-            parents, frames = np.append(parents, new), np.append(frames, np.full(len(new), len(self.keys)))
-        self.parent, self.frame = parents, frames
-
-
-def _steps_back(parent: Array) -> list[int]:
-    """Returns how many nodes before it each one's parent is; 0 is none."""
-    steps: list[int] = np.where(parent < 0, 0, np.arange(len(parent)) - parent).tolist()
-    return steps
-
-
-def _series(series: Series, kept: _Kept, measure: int, halvings: int) -> Json:
-    """Returns rows by bucket, then node, as differences to the row before. halvings: how often two buckets become
-    one."""
-    made = series.coarser(halvings)
-    made.set(made.bucket, kept.node[made.node], made.amount)
-    return {"measure": measure, "process": series.process, "thread": series.thread, **_columns(made)}
-
-
-def _columns(series: Series) -> Json:
-    return {
-        "bucket": _differences(series.bucket).tolist(),
-        "node": _differences(series.node).tolist(),
-        "amount": series.amount.tolist(),
-    }
-
-
-def _differences(column: Array) -> Array:
-    """Returns by how much each is above the one before it, the first one above 0. As np.diff with prepend, which takes
-    ten times as long for a few."""
-    found: Array = column.copy()
-    found[1:] -= column[:-1]
-    return found
 
 
 def _named(trace: Trace, table: Any, columns: tuple[str, ...]) -> list[Json]:

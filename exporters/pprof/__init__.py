@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from traceferry.analysis.totals.trees import SAMPLES, Measure, unit_of
+from traceferry.analysis.totals.series import SAMPLES, Measure, unit_of
 from traceferry.exporters.amounts import Amounts
 from traceferry.files.output import Output
 from traceferry.model import Strings, TraceBuilder

@@ -18,7 +18,8 @@ from traceferry.analysis.totals.nameless import NAMELESS
 from traceferry.analysis.totals.portable import Totals, Tree, functions_of, portable, thread_names, tree_of
 from traceferry.analysis.totals.ratios import counted_events
 from traceferry.analysis.totals.rows import Key
-from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Series, Trees, measure_of, unit_of
+from traceferry.analysis.totals.series import ALLOCATED, SAMPLES, TIME, Series, measure_of, unit_of
+from traceferry.analysis.totals.trees import Trees
 from traceferry.common.errors import UsageError
 from traceferry.common.patterns import compiled_later
 from traceferry.common.shown_text import encodable

@@ -13,7 +13,8 @@ from traceferry.analysis.compare.comparison import Comparison
 from traceferry.analysis.compare.runs import Run
 from traceferry.analysis.totals._trees import add_to_ancestors, mark_ancestors
 from traceferry.analysis.totals.portable import Tree
-from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, SCALED, TIME, nearest_kept
+from traceferry.analysis.totals.series import ALLOCATED, SAMPLES, SCALED, TIME
+from traceferry.analysis.totals.trees import nearest_kept
 from traceferry.model import Array, Process, Trace, TraceBuilder
 
 SMALLER = ("(smaller call paths)", "", 0, "", "")

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from traceferry.analysis.totals.collect import collect
+from traceferry.analysis.totals.series import ALLOCATED, SAMPLES, TIME, Measure
 from traceferry.analysis.totals.sums_of_trace import SampleTotals
-from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure, Trees
+from traceferry.analysis.totals.trees import Trees
 from traceferry.common.errors import UsageError
 from traceferry.common.suggestions import did_you_mean
 from traceferry.model import Array, Trace, TraceBuilder, distinct, sums

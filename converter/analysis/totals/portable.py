@@ -13,16 +13,19 @@ from functools import cached_property
 
 import numpy as np
 
+from traceferry.analysis.totals._trees import count_above
 from traceferry.analysis.totals.branches import of_functions
 from traceferry.analysis.totals.collect import Collected
 from traceferry.analysis.totals.details import Details, name_pattern, retained_by_class, thread_key
 from traceferry.analysis.totals.per_run import stable_file, stable_name
 from traceferry.analysis.totals.rows import Key, Pair, Rows, by_pair, key_order, sorted_places
+from traceferry.analysis.totals.series import Series
 from traceferry.analysis.totals.sites import allocators
 from traceferry.analysis.totals.sums_of_trace import AMOUNT_NAMES, MARKERS, TIERS, code_by_tier
-from traceferry.analysis.totals.trees import Series, Trees
+from traceferry.analysis.totals.trees import Trees
 from traceferry.heap.class_names import UNKNOWN_CLASS
 from traceferry.model import Array, Trace, distinct
+from traceferry.native.distinct import distinct_pairs
 
 
 @dataclass(frozen=True)
@@ -147,9 +150,9 @@ def portable(collected: Collected, with_tree: bool = True) -> Totals:
     """Returns the totals of one trace. Functions with equal name, file, line and kind are one, without what only this
     run has in them. with_tree: with the call trees, where they were made."""
     trace, none = collected.trace, Totals()
-    by_func = collected.by_func(_same_functions(trace))
+    functions = _functions(trace)
+    by_func = collected.by_func(_same_functions(functions))
     seen = np.flatnonzero((by_func["calls"] > 0) | (by_func["total_samples"] > 0))
-    functions = [_function(trace, func) for func in seen.tolist()]
     by_class = collected.allocations.by_class
     classes = np.flatnonzero(by_class.any(axis=1))
     named_classes = [(trace.strings[row - 1] or UNKNOWN_CLASS,) for row in classes.tolist()]
@@ -161,13 +164,15 @@ def portable(collected: Collected, with_tree: bool = True) -> Totals:
             markers.append((key, amounts[:n]))
             marker_sums += [((*key, name), [of]) for name, of in zip(groups.columns[n:], amounts[n:], strict=True)]
     return Totals(
-        none.functions.of(functions, np.stack([by_func[name][seen] for name in by_func], axis=1)),
+        none.functions.of(
+            [functions[func] for func in seen.tolist()], np.stack([by_func[name][seen] for name in by_func], axis=1)
+        ),
         none.classes.of(named_classes, by_class[classes]),
         none.markers.of_pairs(markers),
         none.marker_sums.of_pairs(marker_sums),
         code_by_tier(trace),
         Tree() if collected.trees is None or not with_tree else tree_of(trace, collected.trees, _measure),
-        **({} if collected.details is None else _details(collected, collected.details)),
+        **({} if collected.details is None else _details(collected, collected.details, functions)),
     )
 
 
@@ -187,7 +192,7 @@ def tree_of(trace: Trace, trees: Trees, measure_of: Callable[[Series], Key | Non
     return Tree.of(frames, nodes.parent, nodes.key, [*measures], Amounts.joined(own))
 
 
-def _details(collected: Collected, details: Details) -> dict[str, Rows]:
+def _details(collected: Collected, details: Details, functions: Sequence[Key]) -> dict[str, Rows]:
     trace = collected.trace
     threads = [
         (
@@ -200,9 +205,9 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
     pairs: dict[str, list[Pair]] = {
         **details.pairs,
         "threads": threads + details.pairs["threads"],
-        "sites": _sites(collected),
-        "code": _code(collected),
-        "weights": _weights(collected, details),
+        "sites": _sites(collected, functions),
+        "code": _code(collected, functions),
+        "weights": _weights(collected, details, functions),
         "retained": retained_by_class(trace),
         "colors": [(key, [1]) for key in _colors(trace)],
         "losses": [((issue.kind,), [issue.count]) for issue in trace.report if issue.severity != "info"],
@@ -210,19 +215,19 @@ def _details(collected: Collected, details: Details) -> dict[str, Rows]:
     return {name: getattr(Totals(), name).of_pairs(found) for name, found in pairs.items()}
 
 
-def _weights(collected: Collected, details: Details) -> list[Pair]:
+def _weights(collected: Collected, details: Details, functions: Sequence[Key]) -> list[Pair]:
     """Returns what each function has of each event, itself and with what it calls."""
     trace = collected.trace
-    group = _same_functions(trace)
+    group = _same_functions(functions)
     found: list[Pair] = []
     for row, weights in collected.weights.items():
         counts = details.counts.get(row, collected.samples)
         columns = np.stack([*counts.by_func(group), *weights.by_func(group)], axis=1)
         key = trace.events[row].key
-        found += [((*_function(trace, func), *key), columns[func]) for func in np.flatnonzero(columns[:, 1]).tolist()]
+        found += [((*functions[func], *key), columns[func]) for func in np.flatnonzero(columns[:, 1]).tolist()]
     # Who called a function is not recorded with its branches.
     found += [
-        ((*_function(trace, of.func), *of.event.key), [of.n, of.n, of.amount, of.amount])
+        ((*functions[of.func], *of.event.key), [of.n, of.n, of.amount, of.amount])
         for of in of_functions(trace, collected.branches)
     ]
     return found
@@ -237,7 +242,7 @@ def _colors(trace: Trace) -> list[Key]:
     return sorted(set(found))
 
 
-def _sites(collected: Collected) -> list[Pair]:
+def _sites(collected: Collected, functions: Sequence[Key]) -> list[Pair]:
     """Allocations by the function that allocated and the class, which is the innermost frame of their stacks."""
     trace = collected.trace
     by_stack = collected.allocations.by_stack(trace)
@@ -245,13 +250,10 @@ def _sites(collected: Collected) -> list[Pair]:
     used = np.flatnonzero(by_stack.any(axis=1) & (prefix >= 0))
     allocator = func[allocators(trace)[prefix[used]]]
     columns = (of.tolist() for of in (allocator, func[used], by_stack[used]))
-    return [
-        ((*_function(trace, site), trace.func_name(name)), amounts)
-        for site, name, amounts in zip(*columns, strict=True)
-    ]
+    return [((*functions[site], trace.func_name(name)), amounts) for site, name, amounts in zip(*columns, strict=True)]
 
 
-def _code(collected: Collected) -> list[Pair]:
+def _code(collected: Collected, functions: Sequence[Key]) -> list[Pair]:
     """Returns, by function and tier, code objects, their bytes, samples, and when the last one was loaded, since the
     start."""
     trace = collected.trace
@@ -259,12 +261,12 @@ def _code(collected: Collected) -> list[Pair]:
     loaded = np.maximum(code["loaded_at"] - trace.start_ts, 0)
     columns = (of.tolist() for of in (code["func"], code["tier"], code["size"], loaded))
     rows: list[Pair] = [
-        ((*_function(trace, func), names[tier]), [1, size, 0, at])
+        ((*functions[func], names[tier]), [1, size, 0, at])
         for func, tier, size, at in zip(*columns, strict=True)
         if func >= 0
     ]
     by_tier = collected.samples.by_tier()
-    return rows + [((*_function(trace, func), names[tier]), [0, 0, n, 0]) for func, tier, n in by_tier]
+    return rows + [((*functions[func], names[tier]), [0, 0, n, 0]) for func, tier, n in by_tier]
 
 
 def thread_names(trace: Trace) -> list[list[str]]:
@@ -277,15 +279,12 @@ def thread_names(trace: Trace) -> list[list[str]]:
 
 def tree_frames(trace: Trace, trees: Trees) -> list[Key]:
     """Returns (name, file, line, kind, category, tier, inlined) of each key of the trees."""
-    categories, tiers, strings = trace.categories["name"], trace.tiers["name"], trace.strings
+    # The last one is none's, whose number is -1.
+    categories, tiers = ([*trace.strings.of(table["name"]), ""] for table in (trace.categories, trace.tiers))
+    rows = trees.keys.rows
     return [
-        (
-            *_function(trace, func),
-            strings[int(categories[category])] if category >= 0 else "",
-            strings[int(tiers[tier])] if tier >= 0 else "",
-            inlined,
-        )
-        for func, category, tier, inlined in trees.keys.rows.tolist()
+        (*function, categories[category], tiers[tier], inlined)
+        for function, (_, category, tier, inlined) in zip(_functions(trace, rows[:, 0]), rows.tolist(), strict=True)
     ]
 
 
@@ -294,48 +293,45 @@ def functions_of(trace: Trace, category: str) -> frozenset[Key]:
     names = [trace.strings[name] for name in trace.categories["name"].tolist()]
     wanted = [nth for nth, name in enumerate(names) if name == category]
     funcs = trace.frames["func"][np.isin(trace.frames["category"], wanted)]
-    return frozenset(_function(trace, func) for func in distinct(funcs).tolist())
+    return frozenset(_functions(trace, distinct(funcs)))
 
 
-def _same_functions(trace: Trace) -> Array:
+def _same_functions(functions: Sequence[Key]) -> Array:
     """Returns for each func, int32, the first one that is the same function in all runs."""
     first: dict[Key, int] = {}
-    funcs = range(len(trace.funcs))
-    return np.array([first.setdefault(_function(trace, func), func) for func in funcs], np.int32)
+    return np.array([first.setdefault(function, func) for func, function in enumerate(functions)], np.int32)
 
 
-def _function(trace: Trace, func: int) -> Key:
-    """Returns (name, file, line, kind), without what only this run has in them; "" and 0 are unknown."""
-    funcs, strings = trace.funcs, trace.strings
-    source = int(funcs["source"][func])
-    path = strings[int(trace.sources["path"][source])] if source >= 0 else ""
-    name, kind = stable_name(trace.func_name(func)), strings[int(funcs["kind"][func])]
-    return name, stable_file(path), int(funcs["line"][func]), kind
+def _functions(trace: Trace, funcs: Array | None = None) -> list[Key]:
+    """Returns (name, file, line, kind) of each func, or of some, without what only this run has in them; "" and 0 are
+    unknown."""
+    strings, table = trace.strings, trace.funcs
+    rows = np.arange(len(table)) if funcs is None else funcs
+    # The last one is that of functions without a source, whose number is -1.
+    files = [*(stable_file(path) for path in strings.of(trace.sources["path"])), ""]
+    names, kinds = (strings.of(table[column][rows]) for column in ("name", "kind"))
+    columns = names, table["source"][rows].tolist(), table["line"][rows].tolist(), kinds
+    return [(stable_name(name), files[source], line, kind) for name, source, line, kind in zip(*columns, strict=True)]
 
 
 def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:
     """Returns (the new node of each, and the parents and frames of the new nodes), level by level."""
     n = len(parent)
-    node_of = np.zeros(n, np.int64)
+    # One more than the new node of each; that of none is 0.
+    node_of = np.zeros(n + 1, np.int32)
     by_depth = np.argsort(depth := depths(parent), kind="stable")
     bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
-    parents, frames, first = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 0
+    parents, frames, first = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 1
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         rows = by_depth[start:end]
-        above = np.where(parent[rows] < 0, -1, node_of[parent[rows]])
-        level, place = np.unique((above + 1) << 32 | frame[rows], return_inverse=True)
-        node_of[rows] = first + place.reshape(-1)
-        parents.append(((level >> 32) - 1).astype(np.int32))
-        frames.append((level & 0xFFFFFFFF).astype(np.int32))
-        first += len(level)
-    return node_of, np.concatenate(parents), np.concatenate(frames)
+        above, keys, place = distinct_pairs(node_of[parent[rows]], frame[rows])
+        node_of[rows] = first + place
+        parents.append(above - 1)
+        frames.append(keys)
+        first += len(above)
+    return node_of[:n] - 1, np.concatenate(parents), np.concatenate(frames)
 
 
 def depths(parent: Array) -> Array:
-    """int64: how many nodes are above each, by doubling the distance that is looked at."""
-    depth, above = (parent >= 0).astype(np.int64), parent.astype(np.int64)
-    while np.any(above >= 0):
-        has = above >= 0
-        depth[has] += depth[above[has]]
-        above = np.where(has, above[above], -1)
-    return depth
+    """int32: how many nodes are above each. parent: int32, always a smaller node."""
+    return count_above(np.ascontiguousarray(parent), np.ones(len(parent), np.uint8)) - 1

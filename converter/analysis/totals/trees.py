@@ -8,13 +8,24 @@ the node itself, without what is below; a consumer adds these up for the threads
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks, halved, inclusive_by_row
-from traceferry.analysis.totals.rows import by_pair
-from traceferry.model import Array, Event, Table, Thread, ThreadData, Trace, TraceBuilder, sums
+from traceferry.analysis.totals._trees import CallAmounts, add_to_ancestors, fold_stacks, inclusive_by_row
+from traceferry.analysis.totals.series import (
+    ALLOCATED,
+    CALLS,
+    FREED,
+    OBJECTS,
+    SAMPLES,
+    TIME,
+    Measure,
+    Series,
+    coarser,
+    is_weighed,
+    measure_of,
+)
+from traceferry.model import Array, Table, Thread, ThreadData, TraceBuilder, sums
 from traceferry.native.arrays import longer
 from traceferry.native.distinct import distinct_pairs, distinct_with_places
 from traceferry.native.nodes import NodeTable
@@ -52,84 +63,6 @@ class Keys:
             keys = [self._index.setdefault(tuple(row), len(self._index)) for row in distinct.tolist()]
             self.of_frame = np.concatenate((self.of_frame, np.array(keys, np.int32)[place.reshape(-1)]))
         return self.of_frame
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A kind of amounts. unit: "ns", "bytes", "count", or that of the samples' weights; is_timed: whether its amounts
-    have times."""
-
-    name: str
-    unit: str
-    is_timed: bool = True
-
-
-TIME = Measure("time of calls", "ns")
-CALLS = Measure("calls", "count")
-SAMPLES = Measure("samples", "count")
-ALLOCATED = Measure("allocated bytes", "bytes")
-OBJECTS = Measure("allocated objects", "count")
-FREED = Measure("freed bytes", "bytes")
-# Said of an event whose counts were extrapolated.
-SCALED = " (scaled)"
-
-
-def measure_of(event: Event) -> Measure:
-    """Returns the measure of the weights of an event's samples."""
-    return Measure(event.name + SCALED * event.is_scaled, event.unit)
-
-
-def unit_of(trace: Trace, measure: Measure) -> str:
-    """Returns the unit of a measure of the trace: of samples that are amounts, theirs."""
-    is_amount = measure == SAMPLES and trace.sample_unit != "samples"
-    return trace.sample_unit if is_amount else measure.unit
-
-
-def is_weighed(event: Event) -> bool:
-    """Returns whether the samples of a trace's first event weigh something else than how many they are."""
-    return event.unit != "samples" and (event.unit != "count" or event.kind not in ("tracepoint", "other"))
-
-
-@dataclass
-class Series:
-    """Amounts of one measure in one thread, sorted by bucket, then node; each pair once.
-
-    process: its place in the trace; thread: its place among the process's threads without views of sizes, -1 for a
-    measure of a process; bucket: 0 in a measure without times; amount: int64, above 0.
-    """
-
-    process: int
-    thread: int
-    measure: Measure
-    bucket: Array = field(default_factory=lambda: np.empty(0, np.int32))
-    node: Array = field(default_factory=lambda: np.empty(0, np.int32))
-    amount: Array = field(default_factory=lambda: np.empty(0, np.int64))
-
-    def add(self, bucket: Array, node: Array, amount: Array) -> None:
-        """Adds rows by bucket, then node, each pair once."""
-        if not len(self.node):
-            kept = amount > 0
-            self.bucket, self.node, self.amount = bucket[kept], node[kept], amount[kept]
-            return
-        self.set(*(np.concatenate(pair) for pair in ((self.bucket, bucket), (self.node, node), (self.amount, amount))))
-
-    def set(self, bucket: Array, node: Array, amount: Array) -> None:
-        """Adds up what has the same bucket and node."""
-        kept = amount > 0
-        self.bucket, self.node, self.amount = by_pair(bucket[kept], node[kept], amount[kept])
-
-    def coarser(self, halvings: int) -> Series:
-        """Returns it with parts of time of which each two become one, so many times."""
-        columns = self.bucket, self.node, self.amount
-        for _ in range(halvings):
-            columns = halved(*columns)
-        return Series(self.process, self.thread, self.measure, *columns)
-
-    def part(self, n_rows: int) -> Series:
-        """Returns so many rows of it, from the middle."""
-        rows = slice((len(self.node) - n_rows) // 2, (len(self.node) + n_rows) // 2)
-        columns = (column[rows] for column in (self.bucket, self.node, self.amount))
-        return Series(self.process, self.thread, self.measure, *columns)
 
 
 class Trees:
@@ -331,7 +264,7 @@ class Trees:
     def halve(self) -> None:
         """Makes one bucket of each two."""
         self.n_buckets, self.width_ns, _ = self.coarser(self.n_buckets - 1)
-        self.series = [series.coarser(1) for series in self.series]
+        self.series = coarser(self.series, 1)
         self._n_done = _n_amounts(self.series[: self._done])
 
     # ------------------------------------------------------------ what comes out

@@ -11,7 +11,8 @@ from traceferry.analysis.totals._trees import inclusive_by_row
 from traceferry.analysis.totals.details import name_pattern
 from traceferry.analysis.totals.portable import Amounts, Tree, thread_names, tree_frames
 from traceferry.analysis.totals.rows import Key
-from traceferry.analysis.totals.trees import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series, Trees
+from traceferry.analysis.totals.series import ALLOCATED, CALLS, FREED, OBJECTS, SAMPLES, TIME, Series
+from traceferry.analysis.totals.trees import Trees
 from traceferry.model import Array, Trace, sums
 
 # The measures of a forest. Weight is in the unit that the group names: of samples, or of a view of sizes.

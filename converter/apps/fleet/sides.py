@@ -13,7 +13,7 @@ from traceferry.analysis.compare.comparison import ALIKE_RATES
 from traceferry.analysis.compare.runs import KERNEL, LOST, Recorded, Run, counts_work, is_sum, time_of_sample
 from traceferry.analysis.totals.portable import Amounts, Totals, Tree
 from traceferry.analysis.totals.rows import Key, Rows
-from traceferry.analysis.totals.trees import ALLOCATED, SAMPLES, TIME, Measure
+from traceferry.analysis.totals.series import ALLOCATED, SAMPLES, TIME, Measure
 from traceferry.apps.fleet.dataset import Combination, combinations
 from traceferry.apps.fleet.forest import MEASURES, WEIGHT, roots_of
 from traceferry.common.shown_text import encodable
