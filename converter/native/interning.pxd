@@ -1,5 +1,6 @@
 """Rows that are numbered, each key once, by open addressing: `slots` holds row numbers, -1 where it is free, and is a
-power of two longer than the table.
+power of two longer than the table. A key is looked for near the place of its first part, then where its hash says, and
+behind that: what continues a long path so lies in memory beside what is above it.
 
 Each function returns the row of a key. It is `n`, and then entered, if the key is new: the caller has checked that the
 columns and slots have space for it, and counts it.
@@ -14,13 +15,23 @@ cdef enum:
     AHEAD = 12  # rows, which take as long as memory needs to answer
 
 
+cdef inline uint64_t near_slot(int32_t first, uint64_t mixed) noexcept nogil:
+    """Returns one of four slots, two of which are those of the next first part, too."""
+    return (<uint64_t>(first + 1) << 1) + (mixed >> 62)
+
+
 cdef inline Py_ssize_t slot_of_pair(
     int32_t[::1] first, KeyPart[::1] second, int32_t[::1] slots, int32_t a, KeyPart b
 ) noexcept nogil:
     """Returns where the row of a pair stands, or the free slot where it belongs."""
     cdef uint64_t mask = slots.shape[0] - 1
-    cdef uint64_t h = mix_pair(a, b) & mask
+    cdef uint64_t mixed = mix_pair(a, b)
+    cdef uint64_t h = near_slot(a, mixed) & mask
     cdef int32_t row = slots[h]
+    if row < 0 or (first[row] == a and second[row] == b):
+        return h
+    h = mixed & mask
+    row = slots[h]
     while row >= 0 and not (first[row] == a and second[row] == b):
         h = (h + 1) & mask
         row = slots[h]
@@ -44,12 +55,15 @@ cdef inline void enter_pairs(
 ) noexcept nogil:
     """Enters rows of pairs, no two of which are the same, and none of which is entered."""
     cdef uint64_t mask = slots.shape[0] - 1
-    cdef uint64_t h
+    cdef uint64_t h, mixed
     cdef int32_t row
     for row in range(begin, end):
         if row + AHEAD < end:
             prefetch(&slots[mix_pair(first[row + AHEAD], second[row + AHEAD]) & mask])
-        h = mix_pair(first[row], second[row]) & mask
+        mixed = mix_pair(first[row], second[row])
+        h = near_slot(first[row], mixed) & mask
+        if slots[h] >= 0:
+            h = mixed & mask
         while slots[h] >= 0:
             h = (h + 1) & mask
         slots[h] = row

@@ -16,7 +16,7 @@ from traceferry.importers.mono.frames import Frames, has_code
 from traceferry.importers.mono.identity import UNKNOWN, Known
 from traceferry.importers.mono.layout import Event, Gc, Metadata, Monitor
 from traceferry.importers.mono.threads import NONE, ThreadLifetime, pairs, records_by_life
-from traceferry.model import Array, MarkerField, MarkerType, Table, TraceBuilder
+from traceferry.model import Array, MarkerField, MarkerType, Table, TraceBuilder, distinct
 
 
 def _type(name: str, meaning: str, fields: str = "", **more: Any) -> MarkerType:
@@ -63,9 +63,12 @@ class Markers:
 
     def of(self, life: ThreadLifetime) -> dict[MarkerType, Table]:
         rows = self._records.in_time(self._rows_of.get(life, NONE))
+        kind = self._records.kind[rows]
+        # A thread mostly has few of them.
+        present = set(distinct(kind).tolist())
         tables: dict[MarkerType, Table] = {}
         for find, kinds, marker_type in MARKERS:
-            mine = rows[np.isin(self._records.kind[rows], kinds)]
+            mine = rows[np.isin(kind, kinds)] if not present.isdisjoint(kinds) else NONE
             if len(mine) and len((found := find(self, mine))[0]):
                 tables[marker_type] = self._table(marker_type, *found)
         return tables
