@@ -94,7 +94,7 @@ def distinct_pairs(const int32_t[::1] major not None, const int32_t[::1] minor n
             is_sorted = is_sorted and keys[i] >= latest
             latest = keys[i]
     used = <uint64_t>largest << minor_bits | <uint64_t>largest_minor
-    while not is_sorted and used >> shift:
+    while not is_sorted and shift < 64 and used >> shift:
         sort_by_digit(keys, rows, spare_keys, spare_rows, shift)
         keys, spare_keys, rows, spare_rows = spare_keys, keys, spare_rows, rows
         shift += DIGIT_BITS
