@@ -2,12 +2,14 @@
 
 Run by `make bench`. How it measures: common.py. The recordings are captures/mono/large/hotcalls, of calls, and one of
 allocations, which is made once with the mono that is installed. `mprof-report` prints a page; traceferry's outputs
-hold every call and every allocation, and only its `info` is a page, too.
+hold every call and every allocation, and only its `info` is a page, too. Its memory is measured on a recording of 2 GB
+of allocations, too, which takes some ten minutes to make.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -38,9 +40,13 @@ CPU = {
     "allocations": {INFO: 3, "Perfetto": 5, "Firefox .json": 15, "Firefox .json.gz": 5},
 }
 MEMORY = 400 * MB
+# Of `info` for any number of allocations, and for each object that is left at the end.
+INFO_MEMORY, MEMORY_PER_OBJECT = 200 * MB, 4
 
 PEER = "mprof-report"
-PROGRAM, ROUNDS_OF_PROGRAM = "AllocStorm", 600_000
+PROGRAM = "AllocStorm"
+# So many rounds of the program make 240 MB, and 2 GB.
+ROUNDS_OF_PROGRAM, MANY_ROUNDS = 600_000, 5_300_000
 ALLOCATIONS = "log:nodefaults,alloc,gc,gcmove"
 
 
@@ -66,6 +72,10 @@ def main() -> int:
             continue
         measured = compare(what, source, arguments.rounds, with_peer=not arguments.no_peer)
         check(targets, what, measured)
+    try:
+        check_memory(targets, allocations(MANY_ROUNDS), arguments.rounds)
+    except CannotRunError as reason:
+        print(f"\nmany allocations: skipped: {reason}")
     return targets.status()
 
 
@@ -76,16 +86,16 @@ def calls() -> Path:
     return decompressed(packed, WORK / "mono" / packed.stem)
 
 
-def allocations() -> Path:
-    """Recorded once."""
-    made = WORK / "mono" / f"{PROGRAM}.mlpd"
+def allocations(rounds: int = ROUNDS_OF_PROGRAM) -> Path:
+    """Recorded once. rounds: of the program."""
+    made = WORK / "mono" / (f"{PROGRAM}.mlpd" if rounds == ROUNDS_OF_PROGRAM else f"{PROGRAM}-{rounds}.mlpd")
     if not made.exists():
-        note(f"recording {PROGRAM}")
-        record(made)
+        note(f"recording {rounds} rounds of {PROGRAM}")
+        record(made, rounds)
     return made
 
 
-def record(target: Path) -> None:
+def record(target: Path, rounds: int) -> None:
     text = CAPTURES / "mono" / "progs" / f"{PROGRAM}.cs"
     compiler, runtime = shutil.which("mcs"), shutil.which("mono")
     if not text.exists():
@@ -95,7 +105,7 @@ def record(target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     program, part = target.with_suffix(".exe"), target.with_name(target.name + ".part")
     subprocess.run([compiler, f"-out:{program}", text], check=True, capture_output=True)
-    command = [runtime, f"--profile={ALLOCATIONS},output={part}", program, str(ROUNDS_OF_PROGRAM)]
+    command = [runtime, f"--profile={ALLOCATIONS},output={part}", program, str(rounds)]
     subprocess.run(command, check=True, capture_output=True)
     if not part.exists():
         raise CannotRunError("mono has no log profiler (apt install libmono-profiler)")
@@ -116,6 +126,19 @@ def compare(what: str, source: Path, rounds: int, with_peer: bool) -> dict[str, 
     measured = in_turn(commands, rounds)
     print_table(measured, PEER, size / MB, "MB")
     return measured
+
+
+def check_memory(targets: Targets, source: Path, rounds: int) -> None:
+    size, page = source.stat().st_size, WORK / "info.json"
+    print(f"\nmany allocations: {source.name}, {size / MB:.0f} MB; median of {rounds}")
+    run = in_turn({INFO: Command([*TRACEFERRY, "info", "--json", str(source)], page, printed=True)}, rounds)
+    print_table(run, None, size / MB, "MB")
+    of = json.loads(page.read_bytes())["allocations"]
+    left = of["count"] - of["freed_count"]
+    most, peak = INFO_MEMORY + MEMORY_PER_OBJECT * left, run[INFO].peak
+    print("\ntargets")
+    what = f"{INFO}: peak memory at most {INFO_MEMORY / MB:.0f} MB, and {MEMORY_PER_OBJECT} bytes for each object left"
+    targets.check(what, f"{peak / MB:.0f} of {most / MB:.0f} MB", peak <= most)
 
 
 def check(targets: Targets, recording: str, measured: dict[str, Run]) -> None:
