@@ -49,6 +49,9 @@ def regions_of(rows: Sequence[tuple[int, ...]]) -> Regions:
     return Regions._make(np.array(column, dtype) for column, dtype in zip(columns, DTYPES, strict=True))
 
 
+NO_REGIONS = regions_of(())
+
+
 def joined(parts: Sequence[Regions]) -> Regions:
     return Regions._make(map(np.concatenate, zip(*parts, strict=True)))
 

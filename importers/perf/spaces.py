@@ -26,6 +26,7 @@ from traceferry.importers.perf.regions import (
     MAPPED,
     MAX_PAIRS,
     NEVER,
+    NO_REGIONS,
     NOTHING,
     Regions,
     ended_by,
@@ -354,7 +355,7 @@ class Memory:
         that time may be of the system call, whose caller is in memory that is gone. The kernel maps the vdso last."""
         caller, maps = program.replaced, self._maps_by_program.get(program.number, ())
         if caller is None or not maps:
-            return regions_of([])
+            return NO_REGIONS
         last = next((nth for nth, one in enumerate(maps) if one.path == vdso.PATH), 0)
         until = maps[last : last + 2][-1].ts
         mapped = self._mapped(caller)
@@ -373,14 +374,16 @@ class Memory:
         """Returns the regions that a perf-PID.map lists, its own and those of the programs of which it began as a copy.
         What it lists itself comes first."""
         owners = [owner for owner, _ in self.programs.ancestors(program, MAX_ANCESTORS)]
-        return joined([regions_of([]), *(self._listed_by(owner) for owner in reversed(owners))])
+        listed = [regions for owner in reversed(owners) for regions in self._listed_by(owner)]
+        return joined(listed) if listed else NO_REGIONS
 
-    def _listed_by(self, program: Program) -> Regions:
+    def _listed_by(self, program: Program) -> list[Regions]:
         """Returns what a program can have listed: a file that is older is of another process with its number. Compilers
         write the same names there as into a jitdump."""
-        begun = self._unix_ns(program.start)
-        fresh = [(file, layer) for file, layer in self._lists_of(program) if not self._is_stale(file, program, begun)]
-        return joined([regions_of([]), *(self._regions_of_list(file, layer) for file, layer in fresh)])
+        lists = self._lists_of(program)
+        # Of thousands of short programs, hardly one has a list.
+        begun = self._unix_ns(program.start) if lists else None
+        return [self._regions_of_list(file, layer) for file, layer in lists if not self._is_stale(file, program, begun)]
 
     def _lists_of(self, program: Program) -> Sequence[tuple[MapFile, int]]:
         """Returns the lists of a program's code, each with its layer: those of its process's number, or one that the
@@ -502,7 +505,7 @@ class Memory:
         if self._recording.is_timed or not len(self._trace.code_mappings):
             return {}
         numbers = distinct(self.programs.of_samples).tolist()
-        return {number: joined([regions_of([]), *self._code_of(self.programs.all[number])]) for number in numbers}
+        return {number: joined([NO_REGIONS, *self._code_of(self.programs.all[number])]) for number in numbers}
 
     def _code_of(self, program: Program) -> list[Regions]:
         """Returns the code of the dumps of a program. A fork's child has the code that its parent compiled; its own
