@@ -55,10 +55,12 @@ LINEAR, QUADRATIC = [0.0, 1.0, 4.0, 16.0], [0.0, 1.0, 16.0, 256.0]
 @pytest.mark.parametrize(
     ("rounds", "status"),
     [
-        ([LINEAR, LINEAR, LINEAR], 0),
+        (3 * [LINEAR], 0),
         ([QUADRATIC, LINEAR, LINEAR], 0),
-        ([LINEAR, QUADRATIC, QUADRATIC], 1),  # what looks well once
-        ([QUADRATIC, QUADRATIC, QUADRATIC], 1),
+        # Above the limit, it is measured again.
+        ([LINEAR, QUADRATIC, QUADRATIC, LINEAR, LINEAR, LINEAR], 0),
+        ([LINEAR, *11 * [QUADRATIC]], 1),  # what looks well once
+        (12 * [QUADRATIC], 1),
     ],
 )
 def test_of_growth_the_median_counts(
