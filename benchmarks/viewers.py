@@ -46,7 +46,7 @@ PAINTED = """() => { const canvas = document.querySelector('canvas.flameGraphCan
 
 
 class NotThereError(Exception):
-    """Which part of a viewer is missing here."""
+    """Which part of a viewer is missing here, or that it ended with the file."""
 
 
 def engine() -> str:
@@ -132,7 +132,7 @@ def _folder(variable: str, path: str) -> Path:
 def _page(flags: Sequence[str], scheme: str, script: str = "") -> Iterator[Any]:
     """A page of a browser that was just started and reaches this machine only. script: runs before the page's own."""
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import Error, sync_playwright
     except ImportError:
         raise NotThereError("the package playwright is not installed (pip install playwright)") from None
     program = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -146,6 +146,9 @@ def _page(flags: Sequence[str], scheme: str, script: str = "") -> Iterator[Any]:
             if script:
                 context.add_init_script(script)
             yield context.new_page()
+        except Error as error:
+            # Of a file that is too large: "Target crashed", where the browser has no more memory for it.
+            raise NotThereError(str(error).splitlines()[0].strip()) from None
         finally:
             browser.close()
 

@@ -7,8 +7,10 @@ each thread. What counts as short is the same for all threads. Samples, allocati
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from traceferry.timeline._short_calls import CallRanks, ShortCallsSummed, Summed
 
 # How many limits are tried at once.
 N_LIMITS = 24
+# Rows of calls whose ranks are kept, a byte each.
+MOST_KEPT = 1 << 27
 # Above the rank of every duration.
 ALL_RANKS = 255
 # Of the argument that says how many calls one stands for.
@@ -47,13 +51,36 @@ def shortest_of(rank: int) -> int:
     return (4 + rank % 4) << (rank // 4 - 1)
 
 
+class Ranks:
+    """The ranks of the durations of each thread's calls: found once where there is room to keep them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Array, Array]] = {}
+        self._n_kept = 0
+
+    def of(self, nth: int, calls: Table) -> tuple[Array, Array]:
+        """Returns the rank of each row (uint8) of the calls of the nth thread of the trace, and how many calls there
+        are of each rank."""
+        if nth in self._kept:
+            return self._kept[nth]
+        ranks = CallRanks()
+        for piece in calls.pieces():
+            ranks.add(piece["ts"], piece["flags"])
+        found = ranks.done(), ranks.of_calls
+        if self._n_kept + len(found[0]) <= MOST_KEPT:
+            self._kept[nth] = found
+            self._n_kept += len(found[0])
+        return found
+
+
 @dataclass(frozen=True)
 class Events:
     """Numbers of events of a trace. of_ranks: calls by the rank of their duration, int64[256]; n_others: rows of all
-    other tables."""
+    other tables; ranks: of its threads."""
 
     of_ranks: Array
     n_others: int
+    ranks: Ranks
 
     @property
     def n(self) -> int:
@@ -62,13 +89,13 @@ class Events:
 
 def events_of(trace: Trace) -> Events:
     """Loads each thread once."""
-    of_ranks, n_others = np.zeros(256, np.int64), 0
-    for _, thread in trace.threads:
+    of_ranks, n_others, ranks = np.zeros(256, np.int64), 0, Ranks()
+    for nth, (_, thread) in enumerate(trace.threads):
         data = thread.load(trace)
-        of_ranks += _ranks_of(data.calls)[1]
+        of_ranks += ranks.of(nth, data.calls)[1]
         n_others += _n_others(data)
     n_others += sum(len(counter.values) for process in trace.processes for counter in process.counters)
-    return Events(of_ranks, n_others)
+    return Events(of_ranks, n_others, ranks)
 
 
 @dataclass(frozen=True)
@@ -101,8 +128,11 @@ class Summing:
         if self.limit == 0:
             return self.trace
 
+        numbers = count()
+
         def summed(thread: Thread) -> Thread:
-            return replace(thread, make=lambda trace: _summed(trace, thread, self.limit))
+            ranks = partial(self.events.ranks.of, next(numbers))
+            return replace(thread, make=lambda trace: _summed(trace, thread, self.limit, ranks))
 
         processes = [
             replace(p, threads=[summed(t) for t in p.threads], counters=[replace(c) for c in p.counters])
@@ -129,8 +159,9 @@ def summing_to(trace: Trace, most: int, events: Events) -> Summing:
         return Summing(trace, events, 0, n_calls)
     limits = _limits_to_try(events.of_ranks, most - events.n_others)
     counts = np.zeros(len(limits), np.int64)
-    for _, thread in trace.threads:
-        counts += _counts_of(thread.load(trace).calls, limits)
+    for of_thread, (_, thread) in enumerate(trace.threads):
+        calls = thread.load(trace).calls
+        counts += _counts_of(calls, events.ranks.of(of_thread, calls)[0], limits)
     fitting = np.flatnonzero(counts <= most - events.n_others)
     nth = int(fitting[0]) if len(fitting) else len(limits) - 1
     return Summing(trace, events, int(limits[nth]), int(counts[nth]))
@@ -154,17 +185,8 @@ def _pieces(calls: Table) -> Iterator[tuple[Table, slice]]:
         n += len(piece)
 
 
-def _ranks_of(calls: Table) -> tuple[Array, Array]:
-    """Returns the rank of each row, and how many calls there are of each rank."""
-    ranks = CallRanks()
-    for piece in calls.pieces():
-        ranks.add(piece["ts"], piece["flags"])
-    return ranks.done(), ranks.of_calls
-
-
-def _counts_of(calls: Table, limits: Array) -> Array:
+def _counts_of(calls: Table, ranks: Array, limits: Array) -> Array:
     """Returns how many calls each limit leaves."""
-    ranks, _ = _ranks_of(calls)
     counts = SummedCounts(limits)
     for piece, rows in _pieces(calls):
         counts.add(piece["frame"], piece["flags"], ranks[rows])
@@ -177,9 +199,11 @@ def _n_others(data: ThreadData) -> int:
     return sum(len(table) for table in (*tables, *others))
 
 
-def _summed(trace: TraceBuilder, thread: Thread, limit: int) -> ThreadData:
+def _summed(
+    trace: TraceBuilder, thread: Thread, limit: int, ranks_of: Callable[[Table], tuple[Array, Array]]
+) -> ThreadData:
     data = thread.make(trace)
-    ranks, of_ranks = _ranks_of(data.calls)
+    ranks, of_ranks = ranks_of(data.calls)
     if not of_ranks[:limit].any():
         return data
     made = ShortCallsSummed(limit)

@@ -6,7 +6,7 @@ Facts: src/types/markers.ts and docs-developer/markers.md of the Firefox Profile
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple, Protocol
 
@@ -41,6 +41,7 @@ from traceferry.model import (
     ThreadData,
     Trace,
     distinct,
+    rows_by_key,
 )
 from traceferry.native.distinct import distinct_with_places, edges_of_places
 from traceferry.timeline.off_cpu import until_next, why
@@ -217,14 +218,13 @@ def _call_markers(
     for i in range(min(n_numbered, MAX_ARGUMENTS)):
         schemas.add_field(schema, f"arg{i}", f"Argument {i}", "string")
     leave_of = leaves_of(calls, rows)
-    func_of_frame = trace.frames["func"]
+    functions = trace.func_names(trace.frames["func"][calls["frame"][rows]])
     values = _argument_values(trace, arguments, strings)
 
     def rows_data() -> Iterator[dict[str, Any]]:
         columns = (arguments[name].tolist() for name in ("position", "key", "format", "flow"))
         of_arguments = zip(*columns, values, strict=True)
-        for row, n in zip(rows.tolist(), n_of_row.tolist(), strict=True):
-            function = trace.func_name(int(func_of_frame[calls["frame"][row]]))
+        for function, n in zip(functions, n_of_row.tolist(), strict=True):
             shown: list[Any] = []
             named: dict[str, Any] = {}
             for position, key, form, flow, value in islice(of_arguments, n):
@@ -258,19 +258,25 @@ def _call_schema(schemas: Schemas, name: str, description: str, shown: str) -> d
     )
 
 
-def _argument_values(trace: Trace, arguments: Table, strings: StringTable) -> Iterator[Any]:
-    """Yields the arguments, as fields have them. A raw value is a text, since a 64-bit number does not survive
+def _argument_values(trace: Trace, arguments: Table, strings: StringTable) -> list[Any]:
+    """Returns the arguments, as fields have them. A raw value is a text, since a 64-bit number does not survive
     JavaScript: hex where it looks like a pointer."""
-    for value, text, form in zip(*(arguments[name].tolist() for name in ("value", "text", "format")), strict=True):
-        if text >= 0:
-            yield trace.strings[text]
-        elif form < 0:
-            yield raw_value(value)
-        else:
-            name: Any = trace.strings[form]
-            column = np.array([value], np.uint64).view(FIELD_DTYPES[name])
-            (found,) = _member("", column, name, trace.start_ts, strings).each()
-            yield None if found is MISSING else found
+    value, text, form = (arguments[name] for name in ("value", "text", "format"))
+    found: list[Any] = [None] * len(arguments)
+    # -1 is a raw value, -2 a text.
+    kind = np.where(text >= 0, -2, form)
+    for number, rows in rows_by_key(kind).items():
+        for row, one in zip(rows.tolist(), _values_of(trace, number, value[rows], text[rows], strings), strict=True):
+            found[row] = None if one is MISSING else one
+    return found
+
+
+def _values_of(trace: Trace, kind: int, value: Array, text: Array, strings: StringTable) -> Iterable[Any]:
+    """Returns arguments of one kind: -2 are texts, -1 raw values, others have that format."""
+    if kind < 0:
+        return trace.strings.of(text) if kind == -2 else map(raw_value, value.tolist())
+    form: Any = trace.strings[kind]
+    return _member("", value.view(np.uint64).view(FIELD_DTYPES[form]), form, trace.start_ts, strings).each()
 
 
 def leaves_of(calls: Table, enter_rows: Array) -> Array:

@@ -8,7 +8,7 @@ yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from traceferry.exporters.perfetto import fields as pb
 from traceferry.exporters.perfetto._calls import SliceWriter
 from traceferry.exporters.perfetto._packets import mark
-from traceferry.exporters.perfetto.events import UNITS, field_of
+from traceferry.exporters.perfetto.events import UNITS, field_of, field_writer
 from traceferry.exporters.perfetto.packets import INCREMENTAL, MAX_DEPTH, Packets, interned
 from traceferry.model import (
     ENTRY_LOST,
@@ -37,6 +37,12 @@ FUNCTION_ID = "function_id"
 # Interned names of annotations: these on every thread's sequence, then those of the arguments.
 ANNOTATION_IIDS = {name: iid for iid, name in enumerate([*NOTES.values(), FUNCTION_ID], start=1)}
 FIRST_ARGUMENT = len(ANNOTATION_IIDS) + 1
+# What 64 bits of an argument are, by the type of its format.
+NUMBERS: dict[str, Callable[[int], float]] = {
+    "int64": lambda bits: bits - (bits >> 63 << 64),
+    "uint64": lambda bits: bits,
+    "float64": lambda bits: float(np.uint64(bits).view(np.float64)),
+}
 
 
 class Calls:
@@ -47,6 +53,8 @@ class Calls:
         self._packets = packets
         self._events = _Events(trace)
         self._notes = [_notes_of(flags) for flags in range(256)]
+        # By position, key, whether it is a text, and format: of thousands of calls they are the same.
+        self._writers: dict[tuple[int, int, bool, int], Callable[[int], bytes]] = {}
 
     def write(self, data: ThreadData, track: int, index: int) -> None:
         """Writes the calls of a thread on its track. index: of the thread, for the report."""
@@ -85,22 +93,32 @@ class Calls:
         iids = np.where(is_raw, arguments["position"] + FIRST_ARGUMENT, 0).astype(np.int32)
         others = np.flatnonzero(~is_raw)
         rows = zip(*(column[others].tolist() for column in columns), strict=True)
-        fields = [b"".join(self._argument(*row)) for row in rows]
+        fields = [self._argument(*row) for row in rows]
         sizes = np.zeros(len(arguments) + 1, np.int64)
         sizes[others + 1] = [len(field) for field in fields]
         return iids, np.frombuffer(b"".join(fields), np.uint8), np.cumsum(sizes)
 
-    def _argument(self, position: int, value: int, key: int, text: int, form: int, flow: int) -> Iterator[bytes]:
-        strings = self._trace.strings
+    def _argument(self, position: int, value: int, key: int, text: int, form: int, flow: int) -> bytes:
+        fields = b""
         if position >= 0:
-            name = strings[key] if key >= 0 else f"arg{position}"
-            format_name: Any = strings[form] or "text" * (text >= 0)
-            number = (
-                np.array([value], np.uint64).view(FIELD_DTYPES[format_name])[0].item() if form >= 0 > text else value
-            )
-            yield field_of(name + UNITS.get(format_name, ""), format_name, strings[text] if text >= 0 else number)
-        if flow > 0:
-            yield field_of("", "flow", flow)
+            kind = position, key, text >= 0, form
+            if kind not in self._writers:
+                self._writers[kind] = self._writer(*kind)
+            fields = self._writers[kind](text if text >= 0 else value)
+        return fields + field_of("", "flow", flow) if flow > 0 else fields
+
+    def _writer(self, position: int, key: int, has_text: bool, form: int) -> Callable[[int], bytes]:
+        """Returns what writes an argument, of its value or its text's number."""
+        strings = self._trace.strings
+        name = strings[key] if key >= 0 else f"arg{position}"
+        format_name: Any = strings[form] or "text" * has_text
+        write = field_writer(name + UNITS.get(format_name, ""), format_name)
+        if has_text:
+            return lambda text: write(strings[text])
+        if form < 0:
+            return write
+        number = NUMBERS[FIELD_DTYPES[format_name]]
+        return lambda value: write(number(value))
 
 
 class _Names:
