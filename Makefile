@@ -48,6 +48,7 @@ help:
 	@echo "make lint    linters, formats of scripts, and types only"
 	@echo "make large   the tests that need a minute or a gigabyte each"
 	@echo "make bench   CPU time, memory and sizes against llvm-xray, perf, mprof-report and llvm-gsymutil (BENCH_ROUNDS=$(BENCH_ROUNDS))"
+	@echo "make growth  how time and memory grow with each dimension of an input; fails where they grow faster than it"
 	@echo "make bench-picture from the command to a picture in each viewer, and the parts of the way apart"
 	@echo "make bench-fleet what the engine of many recordings costs over reading them one by one"
 	@echo "make fleet-study simulate 100,000 recordings on 200 workers"

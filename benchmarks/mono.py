@@ -129,11 +129,11 @@ def compare(what: str, source: Path, rounds: int, with_peer: bool) -> dict[str, 
 
 
 def check_memory(targets: Targets, source: Path, rounds: int) -> None:
-    size, page = source.stat().st_size, WORK / "info.json"
+    size, info = source.stat().st_size, [*TRACEFERRY, "info", "--json", str(source)]
     print(f"\nmany allocations: {source.name}, {size / MB:.0f} MB; median of {rounds}")
-    run = in_turn({INFO: Command([*TRACEFERRY, "info", "--json", str(source)], page, printed=True)}, rounds)
+    run = in_turn({INFO: Command(info, WORK / "info.json", printed=True)}, rounds)
     print_table(run, None, size / MB, "MB")
-    of = json.loads(page.read_bytes())["allocations"]
+    of = json.loads(subprocess.run(info, check=True, capture_output=True).stdout)["allocations"]
     left = of["count"] - of["freed_count"]
     most, peak = INFO_MEMORY + MEMORY_PER_OBJECT * left, run[INFO].peak
     print("\ntargets")

@@ -15,6 +15,7 @@ What is not there is named in a line and left out. Times of parts are whole-proc
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import shutil
@@ -29,7 +30,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from common import CAPTURES, MB, TRACEFERRY, WORK, Command, Run, Targets, convert, in_turn, unpacked
-from viewers import NotThereError, engine, firefox_picture, page_picture, perfetto_picture
+from viewers import NotShownError, NotThereError, engine, firefox_picture, page_picture, perfetto_picture
 
 FOLDER = WORK / "picture"
 # Loads the recording and makes every table that an exporter asks for.
@@ -179,6 +180,9 @@ class Measurement:
                     self._shown(what, file, show)
                 except NotThereError as reason:
                     print(f"  {what}: not shown: {reason}")
+                except NotShownError as reason:
+                    print(f"  {what}: failed: {reason}")
+                    self._check(what, math.inf)
         with self._converted("pftrace") as file:
             self._engine("trace_processor, .pftrace", file)
 

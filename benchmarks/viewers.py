@@ -46,7 +46,11 @@ PAINTED = """() => { const canvas = document.querySelector('canvas.flameGraphCan
 
 
 class NotThereError(Exception):
-    """Which part of a viewer is missing here, or that it ended with the file."""
+    """Which part of a viewer is missing here."""
+
+
+class NotShownError(Exception):
+    """How a viewer failed to show a file: "Target crashed", where its browser has no more memory."""
 
 
 def engine() -> str:
@@ -147,8 +151,7 @@ def _page(flags: Sequence[str], scheme: str, script: str = "") -> Iterator[Any]:
                 context.add_init_script(script)
             yield context.new_page()
         except Error as error:
-            # Of a file that is too large: "Target crashed", where the browser has no more memory for it.
-            raise NotThereError(str(error).splitlines()[0].strip()) from None
+            raise NotShownError(str(error).splitlines()[0].strip()) from None
         finally:
             browser.close()
 

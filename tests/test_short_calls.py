@@ -22,6 +22,7 @@ from test_select import Row, call_rows, calls_table, data_of, in_pieces, partner
 import traceferry
 from traceferry.common.errors import UsageError
 from traceferry.model import ARGUMENTS, LEAVE, OPEN_AT_END, Table, ThreadData, Trace
+from traceferry.timeline import short_calls
 from traceferry.timeline.balance import CallTotals
 from traceferry.timeline.short_calls import ALL_RANKS, Summing, events_of, shortest_of, summing_to
 
@@ -94,6 +95,15 @@ def test_the_limit_that_is_chosen(rows: list[Row], most: int) -> None:
     n = sum(1 for _ in rows_of(data_of(summing.summed()).calls)) // 2
     assert n == summing.n_left
     assert n <= most or (summing.is_least and n == len(by_path(rows)[0]))
+
+
+def test_ranks_that_are_not_kept_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for them, the trace is the same."""
+    kept = load_checked(LOG, max_events=300)
+    monkeypatch.setattr(short_calls, "MOST_KEPT", 0)
+    found = load_checked(LOG, max_events=300)
+    for (_, one), (_, other) in zip(kept.threads, found.threads, strict=True):
+        assert rows_of(one.load(kept).calls) == rows_of(other.load(found).calls)
 
 
 def totals(trace: Trace) -> Iterator[tuple[int, list[list[int]]]]:

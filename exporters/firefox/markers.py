@@ -258,25 +258,31 @@ def _call_schema(schemas: Schemas, name: str, description: str, shown: str) -> d
     )
 
 
+# What an argument is that has no format.
+RAW, TEXT = -1, -2
+
+
 def _argument_values(trace: Trace, arguments: Table, strings: StringTable) -> list[Any]:
     """Returns the arguments, as fields have them. A raw value is a text, since a 64-bit number does not survive
     JavaScript: hex where it looks like a pointer."""
     value, text, form = (arguments[name] for name in ("value", "text", "format"))
     found: list[Any] = [None] * len(arguments)
-    # -1 is a raw value, -2 a text.
-    kind = np.where(text >= 0, -2, form)
-    for number, rows in rows_by_key(kind).items():
-        for row, one in zip(rows.tolist(), _values_of(trace, number, value[rows], text[rows], strings), strict=True):
+    for kind, rows in rows_by_key(np.where(text >= 0, TEXT, form)).items():
+        values = _values_of(trace, kind, (text if kind == TEXT else value)[rows], strings)
+        for row, one in zip(rows.tolist(), values, strict=True):
             found[row] = None if one is MISSING else one
     return found
 
 
-def _values_of(trace: Trace, kind: int, value: Array, text: Array, strings: StringTable) -> Iterable[Any]:
-    """Returns arguments of one kind: -2 are texts, -1 raw values, others have that format."""
-    if kind < 0:
-        return trace.strings.of(text) if kind == -2 else map(raw_value, value.tolist())
+def _values_of(trace: Trace, kind: int, column: Array, strings: StringTable) -> Iterable[Any]:
+    """Returns arguments of one kind: TEXT, RAW, or the number of their format. column: numbers of texts, int32, or
+    values, uint64."""
+    if kind == TEXT:
+        return trace.strings.of(column)
+    if kind == RAW:
+        return map(raw_value, column.tolist())
     form: Any = trace.strings[kind]
-    return _member("", value.view(np.uint64).view(FIELD_DTYPES[form]), form, trace.start_ts, strings).each()
+    return _member("", column.view(FIELD_DTYPES[form]), form, trace.start_ts, strings).each()
 
 
 def leaves_of(calls: Table, enter_rows: Array) -> Array:

@@ -105,7 +105,9 @@ class Calls:
             if kind not in self._writers:
                 self._writers[kind] = self._writer(*kind)
             fields = self._writers[kind](text if text >= 0 else value)
-        return fields + field_of("", "flow", flow) if flow > 0 else fields
+        if flow > 0:
+            fields += field_of("", "flow", flow)
+        return fields
 
     def _writer(self, position: int, key: int, has_text: bool, form: int) -> Callable[[int], bytes]:
         """Returns what writes an argument, of its value or its text's number."""
