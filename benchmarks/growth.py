@@ -1,14 +1,15 @@
 """How user CPU time and memory grow with what a recording holds: sizes x, 4x and 16x, for each importer, each exporter,
 `info` and each format of symbols.
 
-    python benchmarks/growth.py [PART...] [--rounds N] [--jobs N]
+    python benchmarks/growth.py [PART...] [--rounds N] [--jobs N...]
 
 PART: only the runs whose case and output, as in "perf: threads, info", contain it. An exponent of 1 is proportional
 growth, 2 is quadratic, from 4x to 16x. What a run with one element costs is subtracted, and UNSURE added to what is
 left at 4x: so much is noise, or memory that the run with one element used and gave back. What is less than NOTICEABLE
 at 16x has no exponent ("small"). Every run is repeated, and of each figure the median counts. What is above LIMIT may
 be so because the machine was slower for a while: it is measured again, up to AGAIN times as often, and the median of
-all counts. The exit status is 1 if an exponent stays above LIMIT, or no case contains PART.
+all counts. The exit status is 1 if an exponent stays above LIMIT, or no case contains PART. Of several numbers of
+jobs, what takes none is measured with the first.
 
 Each run is a child process of one that has the package loaded, and writes a real file. What is measured is in
 growth_cases."""
@@ -18,8 +19,10 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import shutil
 import statistics
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -83,9 +86,17 @@ def write(case: Case, n: int, folder: Path) -> None:
         (folder / name).write_bytes(data)
 
 
-def with_jobs(run: list[str] | Run, jobs: int | None) -> list[str] | Run:
-    """Returns what is measured, as a command with so many jobs if it is one that takes them."""
-    return [*run, "--jobs", str(jobs)] if jobs and isinstance(run, list) and run[0] in WITH_JOBS else run
+def runs_of(case: Case, parts: list[str], numbers_of_jobs: list[int]) -> dict[str, list[str] | Run]:
+    """Returns what is measured: each run that contains a part, with each number of jobs if it takes them."""
+    found: dict[str, list[str] | Run] = {}
+    for output, run in case.runs.items():
+        if parts and not any(part in f"{case.name}, {output}" for part in parts):
+            continue
+        if numbers_of_jobs and isinstance(run, list) and run[0] in WITH_JOBS:
+            found |= {f"{output} {jobs}": [*run, "--jobs", str(jobs)] for jobs in numbers_of_jobs}
+        else:
+            found[output] = run
+    return found
 
 
 def cost(case: Case, run: list[str] | Run, folder: Path) -> Cost:
@@ -152,25 +163,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="*", help="only cases and outputs that contain it")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured at least (default: 3)")
-    parser.add_argument("--jobs", type=int, help="of the commands that take it (default: theirs)")
+    parser.add_argument("--jobs", type=int, nargs="+", default=[], help="of commands that take it (default: theirs)")
     arguments = parser.parse_args()
     if arguments.rounds < 1:
         sys.exit("at least one round is needed")
-    if arguments.jobs is not None and arguments.jobs < 1:
+    if any(jobs < 1 for jobs in arguments.jobs):
         sys.exit("at least one job is needed")
-    # Of its own, so that growth with one job can be measured beside growth with two.
-    parent = FOLDER / f"jobs-{arguments.jobs or 'default'}"
-    parts = arguments.part
-    parent.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    parent = Path(tempfile.mkdtemp(dir=FOLDER))  # several may run at once
     above, n_measured, began = [], 0, time.monotonic()
     print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:
-        names = {output: f"{case.name}, {output}" for output in case.runs}
-        runs = {
-            o: with_jobs(run, arguments.jobs)
-            for o, run in case.runs.items()
-            if not parts or any(part in names[o] for part in parts)
-        }
+        runs = runs_of(case, arguments.part, arguments.jobs)
         if not runs:
             continue
         numbers = (1, *(factor * case.x for factor in FACTORS))
@@ -191,12 +195,13 @@ def main() -> int:
             if growth.is_above:
                 above.append(f"{case.name}, {output}: exponents {shown(times)} and {shown(peaks)}, limit {LIMIT}")
         for folder in folders:
-            for path in folder.iterdir():
-                path.unlink()
+            shutil.rmtree(folder)
+    parent.rmdir()
     for reason in LEFT_OUT:
         print(f"left out: {reason}")
     print(f"{time.monotonic() - began:.0f} s")
-    print("\n".join(above) or (f"no exponent above {LIMIT}" if n_measured else f"no case has {' or '.join(parts)}"))
+    nothing = f"no exponent above {LIMIT}" if n_measured else f"no case has {' or '.join(arguments.part)}"
+    print("\n".join(above) or nothing)
     return int(bool(above) or not n_measured)
 
 
