@@ -19,13 +19,12 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import shutil
 import statistics
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -152,6 +151,22 @@ def measured(case: Case, run: list[str] | Run, folders: list[Path], rounds: int)
         note(f"{case.name}: above {LIMIT}, measured again")
 
 
+def growth_of_case(
+    case: Case, runs: dict[str, list[str] | Run], folder: Path, rounds: int
+) -> Iterator[tuple[str, Growth]]:
+    """Yields the growth of each run, of inputs that are made in an empty folder."""
+    numbers = (1, *(factor * case.x for factor in FACTORS))
+    folders = [folder / str(n) for n in numbers]
+    # Made in a child, too: a process begins with its parent's memory.
+    for n, of_size in zip(numbers, folders, strict=True):
+        child(partial(write, case, n, of_size))
+    for output, run in runs.items():
+        note(f"{case.name}: {output}")
+        growth = measured(case, run, folders, rounds)
+        note("")
+        yield output, growth
+
+
 def growth_of(base: Cost, *sizes: Cost) -> Growth:
     """base: with one element."""
     times = exponent(*(size.cpu - base.cpu for size in sizes[1:]), CPU_NOTICEABLE, CPU_UNSURE)
@@ -170,33 +185,22 @@ def main() -> int:
     if any(jobs < 1 for jobs in arguments.jobs):
         sys.exit("at least one job is needed")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    parent = Path(tempfile.mkdtemp(dir=FOLDER))  # several may run at once
     above, n_measured, began = [], 0, time.monotonic()
     print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:
         runs = runs_of(case, arguments.part, arguments.jobs)
         if not runs:
             continue
-        numbers = (1, *(factor * case.x for factor in FACTORS))
-        # Made in a child, too: a process begins with its parent's memory.
-        folders = [parent / str(n) for n in numbers]
-        for n, folder in zip(numbers, folders, strict=True):
-            child(partial(write, case, n, folder))
-        for output, run in runs.items():
-            note(f"{case.name}: {output}")
-            growth = measured(case, run, folders, arguments.rounds)
-            sizes, times, peaks = growth
-            n_measured += 1
-            note("")
-            seconds = " ".join(f"{size.cpu:6.2f}" for size in sizes)
-            memory = " ".join(f"{size.peak / MB:5.0f}" for size in sizes)
-            exponents = f"{shown(times):>10}{memory:>20}{shown(peaks):>10}"
-            print(f"{case.name:30}{output:>12}{seconds:>24}{exponents}", flush=True)
-            if growth.is_above:
-                above.append(f"{case.name}, {output}: exponents {shown(times)} and {shown(peaks)}, limit {LIMIT}")
-        for folder in folders:
-            shutil.rmtree(folder)
-    parent.rmdir()
+        with tempfile.TemporaryDirectory(dir=FOLDER) as of_case:
+            for output, growth in growth_of_case(case, runs, Path(of_case), arguments.rounds):
+                sizes, times, peaks = growth
+                n_measured += 1
+                seconds = " ".join(f"{size.cpu:6.2f}" for size in sizes)
+                memory = " ".join(f"{size.peak / MB:5.0f}" for size in sizes)
+                exponents = f"{shown(times):>10}{memory:>20}{shown(peaks):>10}"
+                print(f"{case.name:30}{output:>12}{seconds:>24}{exponents}", flush=True)
+                if growth.is_above:
+                    above.append(f"{case.name}, {output}: exponents {shown(times)} and {shown(peaks)}, limit {LIMIT}")
     for reason in LEFT_OUT:
         print(f"left out: {reason}")
     print(f"{time.monotonic() - began:.0f} s")
