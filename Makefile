@@ -37,7 +37,7 @@ CLANG := $(firstword $(foreach name,clang clang-19 clang-18 clang-17 clang-16 cl
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help demo picture docs test ready lint style types stubs large bench growth bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
+.PHONY: help demo picture docs test pytest ready lint style types stubs large bench growth bench-picture bench-fleet fleet-study compare-study goldens fixture-symbols nightly mutants fuzz sanitize dist clean
 .DELETE_ON_ERROR:
 
 help:
@@ -182,7 +182,9 @@ docs: $(VENV)/.docs $(TYPING)
 
 # One more than there are processors: tests wait for browsers, servers and other processes.
 WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
-test: lint ready
+test: lint pytest
+
+pytest: ready
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # All that `make test` installs and compiles.
