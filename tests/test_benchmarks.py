@@ -77,6 +77,20 @@ def test_of_growth_the_median_counts(
     assert next(costs, None) is None, "all rounds are measured, whatever the first says"
 
 
+@pytest.mark.parametrize("name", ["fleet: depth", pytest.param("", marks=pytest.mark.large)])
+def test_what_growth_measures_can_be_run(named: Named, tmp_path: Path, name: str) -> None:
+    """With one element: of each case `info`, and what calls the package's modules itself."""
+    growth = named("growth")
+    chosen = [case for case in growth.CASES if name in case.name]
+    for nth, case in enumerate(chosen):
+        folder = tmp_path / str(nth) / "1"
+        growth.write(case, 1, folder)
+        for output, run in case.runs.items():
+            if output == "info" or not isinstance(run, list):
+                assert growth.cost(case, run, folder).peak > 0
+    assert chosen
+
+
 def test_growth_of_a_case_that_there_is_not(named: Named, monkeypatch: pytest.MonkeyPatch) -> None:
     growth = named("growth")
     monkeypatch.setattr(sys, "argv", ["growth.py", "no such case"])

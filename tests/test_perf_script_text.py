@@ -323,6 +323,32 @@ def test_a_recording_and_its_text_have_the_same_samples(name: str, tmp_path: Pat
     assert of_text.items() <= of_recording.items()
 
 
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@pytest.mark.parametrize("records", [[], ["--show-task-events"]])
+def test_times_since_the_line_before_are_added_up(records: list[str], tmp_path: Path) -> None:
+    """The times of records beside samples, too. Those since the first line are what they say."""
+    recording = tmp_path / "perf.data"
+    recording.write_bytes(unpacked(shared("captures/perf-events/sched.data.zst")))
+
+    def told(*options: str) -> tuple[list[int], dict[str, int]]:
+        command = ["perf", "script", "-f", "-i", str(recording), "--ns", "--no-inline", *records, *options]
+        text = subprocess.run(command, capture_output=True, timeout=600, check=True).stdout
+        trace = loaded(tmp_path, text)
+        ts = sorted(ts - trace.start_ts for _, _, ts, _ in read(trace).elements())
+        return ts, {issue.kind: issue.count for issue in trace.report}
+
+    times, issues = told()
+    assert "differences_added" not in issues
+    assert told("--reltime") == (times, issues)
+    assert told("--deltatime") == (times, issues | {"differences_added": len(times)})
+
+
+def test_few_times_that_fall_are_no_differences(tmp_path: Path) -> None:
+    """Two texts of --reltime, one behind the other."""
+    lines = [f"ls 12 {nth / 1000:.6f}: cycles: \n\t 55d0 work (/bin/ls)\n\n" for nth in (*range(20), *range(20))]
+    assert "differences_added" not in {issue.kind for issue in loaded(tmp_path, "".join(lines)).report}
+
+
 def totals(trace: Trace) -> dict[tuple[int | None, str], tuple[int, int]]:
     """Returns how many samples there are, and what they weigh, by thread and event. perf prints no member of a group
     whose value did not change."""

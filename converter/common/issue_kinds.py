@@ -365,6 +365,8 @@ KINDS: dict[str, Kind] = {
         "strace -f -ttt -T -o x.txt APP writes it behind each"),
     "times_made": Kind("info",
         "the profile has no times: its stacks stand one after the other, as in a flame graph, each for its share"),
+    "differences_added": Kind("info",
+        "times were differences, as perf script --deltatime prints them: added up, they begin with the first line"),
     "times_sorted": Kind("info", "samples whose times fell were sorted"),
     "time_missing": Kind("loss", "rows without a time or a size were left out"),
     "range_cut": Kind("loss",

@@ -46,6 +46,8 @@ SOFTWARE = (
     "emulation-faults", "cgroup-switches", "bpf-output", "dummy",
 )  # fmt: skip
 # The order of events in a trace: samples of a clock say where time goes.
+# Of the times of lines, which perf sorts, none is below the one before it; of differences, about every second is.
+MOST_FALLING = 0.1
 RANKS = {"clock": 0, "tracepoint": 2}
 SOURCE_INDENT = b"  "
 MOST_PERIOD = (1 << 53) - 1
@@ -63,16 +65,18 @@ class _Samples:
     """The columns of all samples, and what was left out. owner, event: numbers of what is in `owners` and `events`;
     comm: rows of the trace's strings; fields: text; stack: int32, -1 is none, in parts; n_unknown: lines that are
     nothing known, as a warning of perf; n_records: those of other records; n_words: samples with more than is read, as
-    the address of an access."""
+    the address of an access. first_ts: of the first line, -1 for none; between: the times of the records since the sample
+    before, added up."""
 
     def __init__(self, profile: StackProfile) -> None:
-        self.ts, self.period = array("q"), array("q")
+        self.ts, self.between, self.period = array("q"), array("q"), array("q")
         self.owner, self.event, self.cpu, self.comm = (array("i") for _ in range(4))
         self.fields: list[str] = []
         self.stack = [np.empty(0, np.int32)]
         self.owners: dict[Owner, int] = {}
         self.events: dict[str, int] = {}
         self.n_unknown = self.n_records = self.n_words = 0
+        self.first_ts, self._passed = -1, 0
         self._strings = profile.trace.strings
         self.frames, self._stacks = FrameLines(profile), StackTable(profile.trace)
 
@@ -87,8 +91,10 @@ class _Samples:
             elif not line or line.isspace() or line.startswith(b"#"):
                 pass
             elif (header := header_of(line)) is not None:
+                self.first_ts = header.ts if not self.ts and not self.n_records else self.first_ts
                 if header.rest.startswith(RECORD):
                     self.n_records += 1
+                    self._passed += header.ts
                     continue
                 begins.append(len(numbers))
                 last = header.rest.rstrip()
@@ -108,6 +114,8 @@ class _Samples:
 
     def _add(self, header: Header, fields: bytes) -> None:
         self.ts.append(header.ts)
+        self.between.append(self._passed)
+        self._passed = 0
         self.period.append(min(header.period, MOST_PERIOD))
         self.owner.append(self.owners.setdefault(Owner(header.pid, header.tid), len(self.owners)))
         self.event.append(self.events.setdefault(header.event, len(self.events)))
@@ -130,17 +138,24 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     if not samples.ts:
         raise FormatError("no line is a sample as perf script prints it", 0, path=source.path)
     ts = np.array(samples.ts)
-    is_untimed = bool((ts < 0).any())
+    is_untimed, are_differences = bool((ts < 0).any()), _are_differences(samples.first_ts, ts)
+    ts = np.cumsum(ts + np.array(samples.between)) if are_differences else ts
     ts = np.arange(len(ts)) * UNTIMED_NS if is_untimed else ts + trace.join_clock(Clock("monotonic"))
     _add_threads(profile, samples, ts, source.name)
     report, path = trace.report, source.path
     report.note("names_not_in_text", samples.frames.n_nameless, where=path)
     report.note("times_made", len(ts) * is_untimed, where=path)
+    report.note("differences_added", len(ts) * are_differences, where=path)
     for what, n in (
         ("lines of no sample", samples.n_unknown), ("records beside samples", samples.n_records),
         ("words behind the events of samples", samples.n_words),
     ):  # fmt: skip
         report.note("members_not_read", n, where=f"{path} {what}", detail=what, advice="the perf.data itself has more")
+
+
+def _are_differences(first: int, ts: Array) -> bool:
+    """Whether times are those of --deltatime, each since the line before. first: of the first line, where that is 0."""
+    return first == 0 and int((np.diff(ts) < 0).sum()) > MOST_FALLING * len(ts)
 
 
 def _add_threads(profile: StackProfile, samples: _Samples, ts: Array, name: str) -> None:
