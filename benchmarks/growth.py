@@ -186,7 +186,7 @@ def main() -> int:
         sys.exit("at least one job is needed")
     FOLDER.mkdir(parents=True, exist_ok=True)
     above, n_measured, began = [], 0, time.monotonic()
-    print(f"{'':30}{'output':>12}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
+    print(f"{'':30}{'output':>15}{'CPU s at x, 4x, 16x':>24}{'exponent':>10}{'peak MB':>20}{'exponent':>10}")
     for case in CASES:
         runs = runs_of(case, arguments.part, arguments.jobs)
         if not runs:
@@ -198,7 +198,7 @@ def main() -> int:
                 seconds = " ".join(f"{size.cpu:6.2f}" for size in sizes)
                 memory = " ".join(f"{size.peak / MB:5.0f}" for size in sizes)
                 exponents = f"{shown(times):>10}{memory:>20}{shown(peaks):>10}"
-                print(f"{case.name:30}{output:>12}{seconds:>24}{exponents}", flush=True)
+                print(f"{case.name:30}{output:>15}{seconds:>24}{exponents}", flush=True)
                 if growth.is_above:
                     above.append(f"{case.name}, {output}: exponents {shown(times)} and {shown(peaks)}, limit {LIMIT}")
     for reason in LEFT_OUT:

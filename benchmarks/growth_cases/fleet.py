@@ -43,17 +43,20 @@ def add_up(source: Path) -> None:
 
 @contextmanager
 def data_set(source: Path) -> Iterator[Path]:
-    """The tables, a row of labels for each recording."""
+    """The tables, a row of labels for each recording. A task reads as many recordings as at most in a run."""
+    from traceferry.apps.fleet.run import MOST_IN_LEAF
     from traceferry.apps.fleet.tables import COLUMNS
     from traceferry.apps.fleet.tasks import Place, finish, leaf
     from traceferry.apps.fleet.work import Aggregation, Reading
 
+    given = recordings(source)
     with TemporaryDirectory(dir=source.parent.parent) as folder:
         place, work = Place(folder, ("label",), ("label",)), Aggregation(Reading(), tuple(COLUMNS))
-        done = leaf(work, place, "part", recordings(source))
-        if done.n_failed:
-            raise RuntimeError(f"{done.n_failed} recordings failed")
-        finish(work, place, 0, "file", [done.part])
+        tasks = [given[begin : begin + MOST_IN_LEAF] for begin in range(0, len(given), MOST_IN_LEAF)]
+        done = [leaf(work, place, f"part-{nth}", task) for nth, task in enumerate(tasks)]
+        if n_failed := sum(each.n_failed for each in done):
+            raise RuntimeError(f"{n_failed} recordings failed")
+        finish(work, place, 0, "file", [each.part for each in done])
         yield Path(folder)
 
 
