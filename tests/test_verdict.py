@@ -307,6 +307,27 @@ CASES: dict[str, tuple[Mapping[str, Any], list[str]]] = {
          "  code without frame pointers ends them; perf can copy the stacks instead: "
          "perf record --call-graph dwarf,16384 qemu-x86_64 ./a"],
     ),
+    "code without frame pointers, and what LuaJIT compiled": (
+        {"stacks": {"[code~in~//anon]": 35, "f@luajit": 65}, "command": "perf record -g luajit a.lua",
+         "notes": {"code_unrecorded": {}}},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
+         "  code without frame pointers ends them; perf can copy the stacks instead, of which at least 35 % will end in"
+         " what LuaJIT compiled: perf record --call-graph dwarf,16384 luajit a.lua",
+         "  [code in //anon] (35 %), by LuaJIT: it tells perf the names of its traces if it was built with make"
+         " XCFLAGS=-DLUAJIT_USE_PERFTOOLS"],
+    ),
+    "code without frame pointers, and little that LuaJIT compiled": (
+        {"stacks": {"[code~in~//anon]": 4, "f@luajit": 96}, "command": "perf record -g luajit a.lua"},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
+         "  code without frame pointers ends them; perf can copy the stacks instead: perf record --call-graph"
+         " dwarf,16384 luajit a.lua"],
+    ),
+    "code without frame pointers, and what PHP compiled": (
+        {"stacks": {"fib@#PHP": 30, "f@php8.2": 70}, "command": "perf record -g php -d opcache.jit_debug=16 a.php"},
+        ["100 % of the stacks are cut: record with --call-graph dwarf,16384",
+         "  code without frame pointers ends them; perf can copy the stacks instead, of which at least 30 % will end in"
+         " what PHP compiled: perf record --call-graph dwarf,16384 php -d opcache.jit_debug=16 a.php"],
+    ),
     "what Guile compiled, without stacks": (
         {"stacks": {"[code~in~//anon]": 50, "f@libguile-3.0.so.1": 50}, "command": "perf record guile a.scm",
          "call_graph": "none", "notes": {"code_unrecorded": {}}},

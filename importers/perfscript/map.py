@@ -65,8 +65,8 @@ class _Samples:
     """The columns of all samples, and what was left out. owner, event: numbers of what is in `owners` and `events`;
     comm: rows of the trace's strings; fields: text; stack: int32, -1 is none, in parts; n_unknown: lines that are
     nothing known, as a warning of perf; n_records: those of other records; n_words: samples with more than is read, as
-    the address of an access. first_ts: of the first line, -1 for none; between: the times of the records since the sample
-    before, added up."""
+    the address of an access. first_ts: of the first line, -1 for none; between: the times of the records since the
+    sample before, added up."""
 
     def __init__(self, profile: StackProfile) -> None:
         self.ts, self.between, self.period = array("q"), array("q"), array("q")

@@ -40,7 +40,7 @@ class Runtime(NamedTuple):
     command that lets it name what it has compiled while it runs, PID for its process, and of which versions; inherited:
     a variable that hands it the options where something else starts it, as a script; interpreted: the option that keeps
     the functions that it interprets apart, "" where none does; interprets: a regular expression of options with which
-    it compiles nothing."""
+    it compiles nothing; ends_copies: whether copied stacks end in what it compiled, which has no unwind information."""
 
     title: str
     language: str
@@ -59,6 +59,7 @@ class Runtime(NamedTuple):
     inherited: str = ""
     interpreted: str = ""
     interprets: str = ""
+    ends_copies: bool = False
 
     def hindered_by(self, files: Iterable[str]) -> str:
         """Returns what keeps it from compiling, by the files without folders that were loaded; "" is nothing."""
@@ -101,7 +102,7 @@ RUNTIMES = (
          "-d", "opcache.jit_debug=32"),
         call_graph="dwarf,16384", asked=r"opcache\.jit_debug",
         instead_of=r"-d ?opcache\.(?:enable_cli=(?:0|off)|jit=(?:0|off|disable)|jit_buffer_size=0)",
-        hindrance=("Xdebug", r"xdebug\.so", "XDEBUG_MODE=off"),
+        hindrance=("Xdebug", r"xdebug\.so", "XDEBUG_MODE=off"), ends_copies=True,
     ),
     Runtime(
         "the JVM", "Java", r"java|libjvm\.so",

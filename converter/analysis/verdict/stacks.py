@@ -145,12 +145,25 @@ def _by_frame_pointers(case: Case) -> tuple[str, tuple[Advice, ...]]:
         return f": {f'what {title} compiled' if title else 'code that no file holds'} keeps no frame pointers", ()
     if facts.of_cgo:
         return ": the C code that Go calls keeps no frame pointers", (FRAME_POINTERS_IN_C._replace(kind="stacks_cut"),)
-    text = "code without frame pointers ends them; perf can copy the stacks instead"
+    text = f"code without frame pointers ends them; perf can copy the stacks instead{_but_for_compiled(case)}"
     command = case.record_with({CALL_GRAPH: graph})
     if case.command is not None and _is_of_kernel(case):
         # Else what is copied makes perf record how it writes that.
         command = case.command.with_options({CALL_GRAPH: graph}).excluding_itself.text
     return f": record with {CALL_GRAPH} {graph}", (Advice("stacks_cut", text, command),)
+
+
+def _but_for_compiled(case: Case) -> str:
+    """Returns what is said of stacks that end in compiled code also where they are copied; "" where they are few."""
+    compiler, found = any_compiler(case), runtime_and_file(case)
+    if compiler is not None:
+        title, n_samples = compiler.title, case.facts.jitted
+    elif found is not None and found[0].ends_copies:
+        title, n_samples = found[0].title, case.facts.languages + sum(case.facts.generated.values())
+    else:
+        return ""
+    share = min(case.share(n_samples), 1.0)
+    return f", of which at least {percent(share)} will end in what {title} compiled" if share >= STACKS_FROM else ""
 
 
 def _with_frame_pointers(case: Case) -> tuple[Advice, ...]:
