@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -90,6 +90,19 @@ def or_skipped(cases: Iterable[Any], reason: str = NO_SHARED) -> list[Any]:
 def one_in(n: int, cases: Iterable[Any]) -> list[Any]:
     """Cases of which one in n runs each time, the others with those marked large."""
     return [case if nth % n == 0 else pytest.param(case, marks=pytest.mark.large) for nth, case in enumerate(cases)]
+
+
+def in_turn(cases: Iterable[Any], others: Sequence[Any]) -> list[Any]:
+    """Every case with every one of the others, for two arguments: each time a case with one of them, the next case with
+    the next; the other pairs with those marked large."""
+    given = [case if isinstance(case, type(pytest.param())) else pytest.param(case) for case in cases]
+    return [
+        pytest.param(
+            *case.values, other, marks=(*case.marks, *([] if (nth - mth) % len(others) == 0 else [pytest.mark.large]))
+        )
+        for nth, case in enumerate(given)
+        for mth, other in enumerate(others)
+    ]
 
 
 def pytest_configure(config: pytest.Config) -> None:

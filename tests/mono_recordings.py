@@ -5,6 +5,7 @@ Small ones are in fixtures/mono; the shared folder has all of them, and what an 
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 import zstandard
 from conftest import NEITHER, REPO, SHARED, or_skipped
-from support import load_opened
+from support import frame_names, load_opened
 
 from traceferry.analysis.info.summary import summarize
+from traceferry.common.report import Report
 from traceferry.model import Table, Thread, ThreadData, Trace, TraceBuilder
 
 ROOTS = [SHARED / "captures" / "mono", REPO / "fixtures" / "mono"]
@@ -63,6 +65,13 @@ def expected_of(name: str) -> dict[str, Any]:
 @cache
 def trace_of(name: str) -> TraceBuilder:
     return load_opened(path_of(name))
+
+
+def apart(name: str) -> TraceBuilder:
+    """The trace of a recording with a report of its own: what an exporter loses is no loss of the recording."""
+    trace = TraceBuilder(trace_of(name))
+    trace.report = Report()
+    return trace
 
 
 @cache
@@ -138,14 +147,23 @@ def alive_of(shot: dict[str, Any]) -> dict[str, Amount]:
     return {row["name"]: Amount(row["bytes"], row["objects"]) for row in shot["classes"]}
 
 
-def stack_names(trace: Trace, stack: int) -> tuple[str, ...]:
-    """The functions of a stack, the outermost first."""
-    prefix, frame, func = trace.stacks["prefix"], trace.stacks["frame"], trace.frames["func"]
-    found: list[str] = []
-    while stack >= 0:
-        found.append(trace.func_name(int(func[frame[stack]])))
-        stack = int(prefix[stack])
-    return tuple(reversed(found))
+def stack_names(trace: Trace, stacks: Iterable[int]) -> list[tuple[str, ...]]:
+    """The functions of each stack, the outermost first."""
+    prefix, frame = (trace.stacks[column].tolist() for column in ("prefix", "frame"))
+    names = frame_names(trace)
+    known: dict[int, tuple[str, ...]] = {-1: ()}
+
+    def names_of(stack: int) -> tuple[str, ...]:
+        unknown = []
+        while stack not in known:
+            unknown.append(stack)
+            stack = prefix[stack]
+        found = known[stack]
+        for each in reversed(unknown):
+            found = known[each] = (*found, names[frame[each]])
+        return found
+
+    return [*map(names_of, stacks)]
 
 
 def report_of(name: str) -> dict[str, int]:
