@@ -92,7 +92,7 @@ def load_checked(inputs: Any, symbols: Any = (), find_symbols: Any = None, **opt
 
 def load_opened(inputs: Any, **options: Any) -> TraceBuilder:
     """The same, opened: it has all that is added when threads are loaded."""
-    return lawful(load_checked(inputs, **options).opened())
+    return lawful(traceferry.load(inputs, options=traceferry.LoadOptions(**options)).opened())
 
 
 def thread_of(trace: Trace, tid: int) -> Thread:

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -79,6 +80,7 @@ class ExpectedStack:
     kinds: list[str]
 
 
+@lru_cache(100_000)
 def frame_of(line: str) -> Frame | None:
     """The frame in a line, or in the rest of one."""
     found = _FRAME.fullmatch(line.rstrip())
