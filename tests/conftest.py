@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
@@ -202,8 +203,13 @@ def load(tmp_path: Path) -> Callable[..., Trace]:
     return load_logs
 
 
+# The client looks this often whether its trace_processor has started; its own pauses are of a second each.
+STARTED_SECONDS = 0.02
+START_SECONDS = 60
+
+
 @pytest.fixture(scope="session")
-def trace_processor() -> Callable[[Path], Any]:
+def trace_processor() -> Iterator[Callable[[Path], Any]]:
     """Opens a trace in trace_processor; skips where it cannot be started."""
     missing = "the package perfetto is not installed (pip install perfetto)"
     perfetto = pytest.importorskip("perfetto.trace_processor", reason=missing)
@@ -213,7 +219,8 @@ def trace_processor() -> Callable[[Path], Any]:
     def open_trace(path: Path) -> Any:
         if failed:
             pytest.skip(failed[0])
-        config = perfetto.TraceProcessorConfig(bin_path=binary, unique_port=True)
+        looks = round(START_SECONDS / STARTED_SECONDS)
+        config = perfetto.TraceProcessorConfig(bin_path=binary, unique_port=True, load_timeout=looks)
         if binary:
             return perfetto.TraceProcessor(trace=str(path), config=config)
         try:
@@ -222,4 +229,7 @@ def trace_processor() -> Callable[[Path], Any]:
             failed.append(f"trace_processor cannot be downloaded ({type(error).__name__}); set PERFETTO_TP_BIN")
             pytest.skip(failed[0])
 
-    return open_trace
+    with pytest.MonkeyPatch.context() as patched:
+        pauses = SimpleNamespace(sleep=lambda _: time.sleep(STARTED_SECONDS))
+        patched.setattr("perfetto.trace_processor.shell.time", pauses)
+        yield open_trace
