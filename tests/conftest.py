@@ -108,6 +108,8 @@ def in_turn(cases: Iterable[Any], others: Sequence[Any]) -> list[Any]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "large: needs a minute or a gigabyte; " + LARGE)
+    # Tests keep what they compare. Each look for garbage goes through it, which was a tenth of the time of some.
+    gc.set_threshold(20_000, 10, 10)
     # A shell's background command ignores Ctrl-C, and so would every command that the tests start.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

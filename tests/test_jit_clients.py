@@ -61,9 +61,17 @@ EXTENDED = dumps("samply-ext/")
 BY_HAND, EVERY = " sampled", 64
 SAMPLED = [f"{name}{BY_HAND}" for name in EXTENDED if isinstance(name, str)]
 recorded = pytest.mark.parametrize("name", [*marked(dumps()), *PAIRS, *SAMPLED])
+# Of dumps that lie beside a perf.data, that has the code and its sizes, too: the viewers open those alone with the
+# large ones.
+ALONE = [
+    pytest.param(name, marks=pytest.mark.large) if isinstance(name, str) and name.split("/")[0] in SAMPLES else name
+    for name in marked(dumps())
+]
+opened = pytest.mark.parametrize("name", [*ALONE, *PAIRS, *SAMPLED])
 extended = pytest.mark.parametrize("name", EXTENDED)
 needs_client = pytest.mark.skipif(available() is not None, reason=str(available()))
 TraceProcessor = Callable[[Path], Any]
+Written = Callable[..., Path]
 
 
 @cache
@@ -90,6 +98,19 @@ def _sampled(dump: Path) -> Trace:
 def loaded(name: str, embed_sources: bool = False) -> Trace:
     """The dumps of a perf.data lie beside it. The large ones are not kept."""
     return (_loaded.__wrapped__ if name.startswith(LARGE) else _loaded)(name, embed_sources)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """The output of a recording with a suffix, as a file, which is written once."""
+    folder = tmp_path_factory.mktemp("written")
+
+    @cache
+    def path_with(name: str, suffix: str, embed_sources: bool = False) -> Path:
+        path = folder / f"{name.replace('/', '-')}{'-sources' * embed_sources}{suffix}"
+        return saved(loaded(name, embed_sources), path)
+
+    return path_with
 
 
 # ---------------------------------------------------------------- what a trace says
@@ -173,16 +194,16 @@ MOST = 6  # threads of a recording whose functions are asked for: each answer ta
 
 
 @needs_client
-@pytest.mark.parametrize("name", [*marked(dumps()), *PAIRS])
-def test_firefox_shows_every_thread(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*ALONE, *PAIRS])
+def test_firefox_shows_every_thread(name: str, written: Written) -> None:
     """Its samples and markers; of the busiest, each function's own samples and all; of a thread of sizes its bytes."""
     trace = loaded(name)
-    paths, path = Paths(trace), saved(trace, tmp_path / "out.json")
-    written = json.loads(path.read_bytes())["threads"]
+    paths, path = Paths(trace), written(name, ".json")
+    threads = json.loads(path.read_bytes())["threads"]
     weights: dict[str, Counter[int]] = {}
     numbers = numbers_of(trace)
     with ProfilerCli(path) as cli:
-        for (process, thread), shown, in_file in zip(shown_threads(trace), cli.threads(), written, strict=True):
+        for (process, thread), shown, in_file in zip(shown_threads(trace), cli.threads(), threads, strict=True):
             data = thread.load(trace)
             # What weighs bytes stands in a process of its own.
             number = numbers[id(process)]
@@ -289,25 +310,25 @@ def check_annotations(cli: ProfilerCli, trace: Trace, thread: Thread) -> int:
 
 @needs_client
 @extended
-def test_firefox_annotates_embedded_sources_with_bytes(name: str, tmp_path: Path) -> None:
+def test_firefox_annotates_embedded_sources_with_bytes(name: str, written: Written) -> None:
     """Without a network; where a file was embedded twice, each text has its own code."""
     trace = loaded(name)
-    with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
+    with ProfilerCli(written(name, ".json")) as cli:
         assert check_annotations(cli, trace, sizes(trace)) >= 5
 
 
 @needs_client
 @pytest.mark.parametrize("name", ["bun-src/perf.data", "bun-src/jit-10873-10871.dump"])
-def test_firefox_annotates_sources_beside_the_dump(name: str, tmp_path: Path) -> None:
+def test_firefox_annotates_sources_beside_the_dump(name: str, written: Written) -> None:
     """Bun's, which are embedded where the user asks for it: with samples, or bytes where there are none."""
     trace = loaded(name, embed_sources=True)
-    with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
+    with ProfilerCli(written(name, ".json", embed_sources=True)) as cli:
         assert check_annotations(cli, trace, busiest(trace)) >= (1 if trace.sampling else 3)
 
 
 @needs_client
 @pytest.mark.parametrize("name", [*EXTENDED, *SAMPLED])
-def test_firefox_shows_inlined_functions_as_children(name: str, tmp_path: Path) -> None:
+def test_firefox_shows_inlined_functions_as_children(name: str, written: Written) -> None:
     """The whole tree, of bytes and of samples: each call path with its own and all. That a frame is inlined shows only
     in samples: the front-end wants a native symbol for it, and the frames of a tree of bytes have none."""
     trace = loaded(name)
@@ -334,7 +355,7 @@ def test_firefox_shows_inlined_functions_as_children(name: str, tmp_path: Path) 
     only_inlined = max(
         (path for path in wanted if inlined[path] == {True}), key=lambda path: (len(path), wanted[path], path)
     )
-    with ProfilerCli(saved(trace, tmp_path / "out.json")) as cli:
+    with ProfilerCli(written(name, ".json")) as cli:
         handle = handle_of(cli.threads(), trace, thread)
         walk(cli.call_tree(handle, include_idle=True, most=100_000), ())
         heaviest = cli.samples(handle, include_idle=True, prefix=only_inlined)["heaviestStack"]["frames"]
@@ -372,11 +393,11 @@ def dumps_of(name: str, libs: list[dict[str, Any]]) -> dict[int, str]:
 
 
 @recorded
-def test_firefox_files_follow_samply(name: str, tmp_path: Path) -> None:
+def test_firefox_files_follow_samply(name: str, written: Written) -> None:
     """So that its server finds the machine code: one library for each dump; in it every code object that is used lies
     where all that was loaded before it ends."""
     trace = loaded(name)
-    profile = json.loads(saved(trace, tmp_path / "out.json").read_bytes())
+    profile = json.loads(written(name, ".json").read_bytes())
     shared, libs = profile["shared"], profile["libs"]
     given = dumps_of(name, libs)
     assert len(given) == sum(i.format == "jitdump" for i in trace.inputs)
@@ -418,10 +439,10 @@ def shown_by_start(trace: Trace) -> dict[int, int]:
 
 
 @recorded
-def test_firefox_frames_of_jitted_code(name: str, tmp_path: Path) -> None:
+def test_firefox_frames_of_jitted_code(name: str, written: Written) -> None:
     """Their addresses lie in their symbols; inlined ones stand on those that they are inlined into, at one address."""
     trace = loaded(name)
-    profile = json.loads(saved(trace, tmp_path / "out.json").read_bytes())
+    profile = json.loads(written(name, ".json").read_bytes())
     frames, stacks, symbols = (profile["shared"][table] for table in ("frameTable", "stackTable", "nativeSymbols"))
     given = dumps_of(name, profile["libs"])
     in_code = [frame for frame, lib in enumerate(frames["lib"]) if lib in given]
@@ -445,24 +466,24 @@ def test_firefox_frames_of_jitted_code(name: str, tmp_path: Path) -> None:
 
 
 @recorded
-def test_gecko_has_every_sample(name: str, tmp_path: Path) -> None:
+def test_gecko_has_every_sample(name: str, written: Written) -> None:
     trace = loaded(name)
-    profile = json.loads(saved(trace, tmp_path / "out.gecko.json").read_bytes())
+    profile = json.loads(written(name, ".gecko.json").read_bytes())
     numbers = numbers_of(trace)
-    for (process, thread), written in zip(shown_threads(trace), profile["threads"], strict=True):
+    for (process, thread), in_file in zip(shown_threads(trace), profile["threads"], strict=True):
         data = thread.load(trace)
-        assert (str(written["pid"]), written["tid"]) == (numbers[id(process)], thread.tid)
-        assert len(rows(written["markers"])) == n_markers(data)
-        n_stacks = Counter(sample["stack"] is not None for sample in rows(written["samples"]))
+        assert (str(in_file["pid"]), in_file["tid"]) == (numbers[id(process)], thread.tid)
+        assert len(rows(in_file["markers"])) == n_markers(data)
+        n_stacks = Counter(sample["stack"] is not None for sample in rows(in_file["samples"]))
         assert n_stacks == Counter((data.samples["stack"] >= 0).tolist())
 
 
 @needs_client
 @pytest.mark.parametrize("name", PAIRS)
-def test_gecko_is_loaded(name: str, tmp_path: Path) -> None:
+def test_gecko_is_loaded(name: str, written: Written) -> None:
     """Without weights: sizes count their rows."""
     trace = loaded(name)
-    with ProfilerCli(saved(trace, tmp_path / "out.gecko.json")) as cli:
+    with ProfilerCli(written(name, ".gecko.json")) as cli:
         shown = cli.threads()
         markers = [thread["markerCount"] for thread in shown]
         assert markers == [n_markers(thread.load(trace)) for _, thread in shown_threads(trace)]
@@ -518,11 +539,11 @@ def last_values(trace: Trace) -> Counter[tuple[int, str, float]]:
     return Counter(counters)
 
 
-@recorded
-def test_perfetto_is_read_to_the_same_samples(name: str, tmp_path: Path) -> None:
+@opened
+def test_perfetto_is_read_to_the_same_samples(name: str, written: Written) -> None:
     """Every one's functions, the innermost first and inlined ones among them; sizes too."""
     trace = loaded(name)
-    read = perfetto.read(saved(trace, tmp_path / "out.pftrace"))
+    read = perfetto.read(written(name, ".pftrace"))
     assert read.errors == []
     found: dict[str, Counter[Sample]] = defaultdict(Counter)
     pids = recorded_pids(trace, ((process.pid, process.name) for process in read.processes.values()))
@@ -561,8 +582,8 @@ JOIN process_counter_track AS track ON track.id = counter.track_id JOIN process 
 """
 
 
-@recorded
-def test_trace_processor_has_the_same_samples(name: str, tmp_path: Path, trace_processor: TraceProcessor) -> None:
+@opened
+def test_trace_processor_has_the_same_samples(name: str, written: Written, trace_processor: TraceProcessor) -> None:
     """Of each thread, how many have which function at the leaf. And sources, counters, markers and their flows."""
     trace = loaded(name)
     paths = Paths(trace)
@@ -578,7 +599,7 @@ def test_trace_processor_has_the_same_samples(name: str, tmp_path: Path, trace_p
         for table in data.markers.values():
             flows.update(table["flow"].tolist())
             n_rows += len(table)
-    with trace_processor(saved(trace, tmp_path / "out.pftrace")) as processor:
+    with trace_processor(written(name, ".pftrace")) as processor:
         assert [(row.name, row.value) for row in processor.query(STATS)] == []
         symbols: dict[int, str] = {}
         for row in processor.query("SELECT symbol_set_id AS id, name FROM stack_profile_symbol ORDER BY id"):

@@ -473,6 +473,8 @@ class _Sequence:
         self.sample_source: str | None = None
         self.sample_counter: bytes | None = None
         self.sample_followers: list[bytes] = []
+        # The fields of interned messages, by kind and id.
+        self.messages: dict[tuple[int, int], list[tuple[int, Value]]] = {}
         self.frames: dict[int, Frame] = {}
         self.callstacks: dict[int, list[Frame] | None] = {}
         self.scripts: dict[int, Script] = {}
@@ -579,6 +581,9 @@ class _Clocks:
         return paths.get(goal, [])
 
 
+_NONE_OF_SIX = (None,) * 6
+
+
 class _Reader:
     """Turns packets, in file order, into track descriptors and timed events."""
 
@@ -659,7 +664,7 @@ class _Reader:
             self._attributes(attributes)
         if event is not None:
             self._event(event, time, timestamp, sequence)
-        if any(one is not None for one in (sample, symbols, task_state, script_code, profile, graph)):
+        if (sample, symbols, task_state, script_code, profile, graph) != _NONE_OF_SIX:
             if time is None or sequence is None:
                 self.error("a sample, symbols, a task state, V8 code or a heap without time or sequence")
             elif profile is not None:
@@ -743,6 +748,7 @@ class _Reader:
             elif iid in table and table[iid] != content:
                 self.error(f"{what} changes from {table[iid]!r} to {content!r}")
             table[iid] = content
+            sequence.messages.pop((kind, iid), None)
         # Events that were seen with an unknown id may be complete now.
         sequence.seen.clear()
 
@@ -1176,7 +1182,12 @@ class _Reader:
                 self.error(f"sequence {sequence.number}: a heap graph has no end")
 
     def _message(self, sequence: _Sequence, kind: int, iid: int) -> list[tuple[int, Value]]:
-        return _fields(self._lookup(sequence, kind, iid) or b"")
+        found = sequence.messages.get((kind, iid))
+        if found is None:
+            found = _fields(self._lookup(sequence, kind, iid) or b"")
+            if kind in (_TASKS, _EXECUTIONS) and iid in sequence.interned[kind]:
+                sequence.messages[kind, iid] = found
+        return found
 
     def _sample_counter(self, data: bytes) -> tuple[str, int | str]:
         name: str = ""
