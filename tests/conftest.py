@@ -88,22 +88,33 @@ def or_skipped(cases: Iterable[Any], reason: str = NO_SHARED) -> list[Any]:
 # ---------------------------------------------------------------- the marker `large`
 
 
-def one_in(n: int, cases: Iterable[Any]) -> list[Any]:
-    """Cases of which one in n runs each time, the others with those marked large."""
-    return [case if nth % n == 0 else pytest.param(case, marks=pytest.mark.large) for nth, case in enumerate(cases)]
+def one_in(n: int, cases: Iterable[Any], first: int = 0) -> list[Any]:
+    """Cases of which one in n, from `first` on, runs each time, the others with those marked large. Those that are
+    marked large themselves, or skipped, do not count."""
+    numbers, found = count(-first), []
+    for case in map(as_param, cases):
+        is_marked = any(mark.name in ("large", "skip") for mark in case.marks)
+        found.append(case if is_marked or next(numbers) % n == 0 else marked_large(case))
+    return found
 
 
 def in_turn(cases: Iterable[Any], others: Sequence[Any]) -> list[Any]:
     """Every case with every one of the others, for two arguments: each time a case with one of them, the next case with
     the next; the other pairs with those marked large."""
-    given = [case if isinstance(case, type(pytest.param())) else pytest.param(case) for case in cases]
-    return [
-        pytest.param(
-            *case.values, other, marks=(*case.marks, *([] if (nth - mth) % len(others) == 0 else [pytest.mark.large]))
-        )
-        for nth, case in enumerate(given)
-        for mth, other in enumerate(others)
+    n = len(others)
+    rows = [
+        one_in(n, [pytest.param(*case.values, other, marks=case.marks) for other in others], nth % n)
+        for nth, case in enumerate(map(as_param, cases))
     ]
+    return [pair for row in rows for pair in row]
+
+
+def as_param(case: Any) -> Any:
+    return case if isinstance(case, type(pytest.param())) else pytest.param(case)
+
+
+def marked_large(case: Any) -> Any:
+    return pytest.param(*case.values, marks=(*case.marks, pytest.mark.large), id=case.id)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -21,6 +21,8 @@ ROOTS = [SHARED / "captures" / "jit", REPO / "fixtures" / "jit"]
 NO_FILES = NEITHER.format("fixtures/jit")
 # 468 MB.
 LARGE = "bigjit/"
+# And those of ten thousand code objects and more, where others have hundreds.
+LONG = (LARGE, "erl25/jit-", "node24-switch/jit-")
 CODE_SIZE = "code size"
 
 
@@ -36,10 +38,10 @@ def _files() -> dict[str, Path]:
     return found
 
 
-def dumps(folder: str = "") -> list[Any]:
-    """The names of the real dumps, for `parametrize`; the large ones are marked."""
+def dumps(folder: str = "", large: tuple[str, ...] = (LARGE,)) -> list[Any]:
+    """The names of the real dumps, for `parametrize`; the large ones are marked. large: how their names begin."""
     chosen = sorted(name for name in _files() if name.endswith(".dump") and name.startswith(folder))
-    marked = [pytest.param(n, marks=pytest.mark.large) if n.startswith(LARGE) else n for n in chosen]
+    marked = [pytest.param(n, marks=pytest.mark.large) if n.startswith(large) else n for n in chosen]
     return or_skipped(marked, NO_FILES)
 
 

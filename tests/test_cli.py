@@ -16,6 +16,7 @@ import pytest
 import zstandard
 from builders.perf_data import PerfData
 from builders.xray import elf_with_instr_map
+from conftest import in_turn
 from readers import perfetto
 from recordings import binaries_of, content, path_of
 from streams import fdr
@@ -695,23 +696,25 @@ def test_a_reader_that_closes_the_pipe(folder: Path) -> None:
             assert (process.stderr.read(), process.wait()) == (b"", status)
 
 
-@pytest.mark.parametrize("is_both", [False, True], ids=["stdout", "stderr, too"])
+ANSWERS = [
+    ("compare app.xray longer.xray --fail-on 'calls > 0' --strict -o diff.html", 3),
+    ("compare app.xray longer.xray --fail-on 'calls > 0' --strict --json", 3),
+    ("compare app.xray app.xray --fail-on 'calls > 0' --strict", 0),
+    ("info lossy.xray --fail-on loss", 1),
+    ("info app.xray --fail-on loss", 0),
+    ("info lossy.xray --json --fail-on loss", 1),
+    ("info lossy.xray --tree --fail-on loss", 1),
+    ("check lossy.xray", 1),
+    ("check app.xray", 0),
+    ("symbols app --verify other", 1),
+    ("symbols app --lookup 0x1000 --verify app", 0),
+    ("info lossy.xray", 0),
+]
+
+
 @pytest.mark.parametrize(
-    ("command", "status"),
-    [
-        ("compare app.xray longer.xray --fail-on 'calls > 0' --strict -o diff.html", 3),
-        ("compare app.xray longer.xray --fail-on 'calls > 0' --strict --json", 3),
-        ("compare app.xray app.xray --fail-on 'calls > 0' --strict", 0),
-        ("info lossy.xray --fail-on loss", 1),
-        ("info app.xray --fail-on loss", 0),
-        ("info lossy.xray --json --fail-on loss", 1),
-        ("info lossy.xray --tree --fail-on loss", 1),
-        ("check lossy.xray", 1),
-        ("check app.xray", 0),
-        ("symbols app --verify other", 1),
-        ("symbols app --lookup 0x1000 --verify app", 0),
-        ("info lossy.xray", 0),
-    ],
+    ("command", "status", "is_both"),
+    in_turn([pytest.param(*answer) for answer in ANSWERS], [False, True]),
 )
 def test_a_status_that_is_an_answer_does_not_depend_on_the_reader(
     folder: Path, command: str, status: int, is_both: bool

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from builders.jitdump import Function, Inlined, JitDump
-from jit_recordings import content, dumps, read, strings_of
+from jit_recordings import LONG, content, dumps, read, strings_of
 
 from traceferry.model import Trace, TraceBuilder
 from traceferry.symbolication.code_symbols import MAX_DEPTH, CodeSymbols
@@ -178,7 +178,7 @@ def test_no_code() -> None:
     assert (found.first.tolist(), symbols.base, symbols.build_id, list(symbols.functions())) == ([0, 0, 0], 0, "", [])
 
 
-@pytest.mark.parametrize("dump", dumps())
+@pytest.mark.parametrize("dump", dumps(large=LONG))
 def test_real_dumps(dump: str) -> None:
     """The first, middle and last byte of every code object that lies there at the end have its frames."""
     trace = read(content(dump))

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from builders.perf_data import PerfData
 from clients.firefox import ProfilerCli, available
+from conftest import one_in
 from jit_recordings import content, dumps, path_of
 from outputs import saved
 from readers import perfetto
@@ -479,7 +480,7 @@ def test_gecko_has_every_sample(name: str, written: Written) -> None:
 
 
 @needs_client
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", one_in(3, PAIRS))
 def test_gecko_is_loaded(name: str, written: Written) -> None:
     """Without weights: sizes count their rows."""
     trace = loaded(name)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from builders.jitdump import DEBUG_INFO, LOAD, V8_BIAS, V8_PAD1
+from conftest import in_turn
 from jit_recordings import (
     CODE_SIZE,
     code_sizes,
@@ -120,8 +121,7 @@ def test_facts(name: str) -> None:
     assert seen == facts
 
 
-@pytest.mark.parametrize("suffix", [".json", ".gecko.json", ".pftrace"])
-@pytest.mark.parametrize("name", dumps())
+@pytest.mark.parametrize(("name", "suffix"), in_turn(dumps(), [".json", ".gecko.json", ".pftrace"]))
 def test_every_dump_becomes_every_output(name: str, suffix: str, tmp_path: Path) -> None:
     trace = load_checked(path_of(name))
     traceferry.save(trace, tmp_path / f"out{suffix}")

@@ -635,6 +635,7 @@ def first_damage(name: str) -> int:
     return int(different[0]) if len(different) else n
 
 
+@cache
 def events_by_buffer(name: str) -> dict[int, list[str]]:
     """Offset of the buffer → lines of its events."""
     found: dict[int, list[str]] = defaultdict(list)
@@ -659,7 +660,7 @@ DAMAGES = {
 def test_damage_costs_events_of_one_buffer_only(name: str) -> None:
     """What stands before the damage is kept, also in the buffer itself; of what follows, every buffer that is there."""
     damage, n_bytes = first_damage(name), len(content(name))
-    mine, original = events_by_buffer(name), events_by_buffer(UNDAMAGED)
+    mine, original = (dict(events_by_buffer(each)) for each in (name, UNDAMAGED))
     damaged = max(offset for offset in original if offset <= damage)
     kept = mine.pop(damaged, [])
     whole = original.pop(damaged)

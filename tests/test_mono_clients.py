@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from clients.firefox import ProfilerCli
+from conftest import one_in
 from mono_recordings import LARGE, names, path_of, trace_of
 from outputs import saved
 from readers import perfetto
@@ -44,6 +45,8 @@ def marked(name: Any) -> Any:
 
 
 RECORDINGS = [marked(name) for name in names(".mlpd")]
+# The one viewer of two formats has a recording in one of them, in turn, and in the other with the large ones.
+in_firefox, in_gecko = (pytest.mark.parametrize("name", one_in(2, RECORDINGS, first)) for first in (0, 1))
 # Of the large recording, which no viewer opens as a whole.
 PART_NS = (1_000_000_000, 1_100_000_000)
 MOST = 3  # threads of each kind whose functions are asked for; of logs that are alike, 1
@@ -219,7 +222,7 @@ CHECKS: dict[str, Callable[[Shown, str, Any], None]] = {
 
 
 @needs_client
-@pytest.mark.parametrize("name", RECORDINGS)
+@in_firefox
 def test_firefox_shows_every_thread(name: str, tmp_path: Path) -> None:
     """And of the biggest ones each function, its own and all: of calls the time to the nanosecond, of samples the
     number, of allocations and heap shots the bytes."""
@@ -240,7 +243,7 @@ MAIN = "GeckoMain"  # by this name the viewer knows a main thread of this format
 
 
 @needs_client
-@pytest.mark.parametrize("name", RECORDINGS)
+@in_gecko
 def test_gecko_shows_every_thread(name: str, tmp_path: Path) -> None:
     """Its format has no weights: calls and heap shots have their places there, but neither times nor bytes."""
     trace = loaded(name)

@@ -17,8 +17,8 @@ from builders.breakpad import BUILD_ID, SymFile
 from builders.dwarf import HIGH_PC, LOW_PC, NAME, SUBPROGRAM, Dwarf, die
 from builders.gsym import SHT_PROGBITS, Body, Call, ElfPart, GsymFile, Site, elf
 from builders.jitdump import Function, Inlined, JitDump
+from jit_recordings import LONG, dumps
 from jit_recordings import content as dump_content
-from jit_recordings import dumps
 from recordings import binaries_of, content, loaded, path_of
 from streams import fdr
 from support import load_checked
@@ -308,7 +308,7 @@ def n_functions(summary: str) -> int:
 
 
 # Calls without a source, which GSYM does not show, are in the dumps of samply's extensions only.
-REAL_DUMPS = [dump for dump in dumps() if not (isinstance(dump, str) and dump.startswith("samply-ext/"))]
+REAL_DUMPS = [dump for dump in dumps(large=LONG) if not (isinstance(dump, str) and dump.startswith("samply-ext/"))]
 
 
 @pytest.mark.parametrize("dump", REAL_DUMPS)

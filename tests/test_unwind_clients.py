@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 from clients.firefox import ProfilerCli
+from conftest import one_in
 from outputs import saved
 from readers import perfetto
 from test_jit_clients import Paths, busiest, functions_of, handle_of, needs_client, samples_of, sums, weights_of
 from test_unwind_captures import RECORDINGS, loaded
 
-recordings = pytest.mark.parametrize("name", RECORDINGS or ["none"])
+NAMES = RECORDINGS or ["none"]
+recordings = pytest.mark.parametrize("name", NAMES)
+# A recording is opened in one of the viewers each time, in turn, in the other with the large ones.
+in_perfetto, in_firefox = (pytest.mark.parametrize("name", one_in(2, NAMES, first)) for first in (0, 1))
 
 
-@recordings
+@in_perfetto
 def test_perfetto_is_read_to_the_same_samples(name: str, tmp_path: Path) -> None:
     trace = loaded(name)
     read = perfetto.read(saved(trace, tmp_path / "out.pftrace"))
@@ -28,7 +32,7 @@ def test_perfetto_is_read_to_the_same_samples(name: str, tmp_path: Path) -> None
 
 
 @needs_client
-@recordings
+@in_firefox
 def test_firefox_adds_up_the_same_functions(name: str, tmp_path: Path) -> None:
     trace = loaded(name)
     thread = busiest(trace)

@@ -28,13 +28,14 @@ class Quiet(WSGIRequestHandler):
 
 class S3:
     """fail_every: of so many requests one fails, in turn with 503 and with a connection that ends early; 0 is none;
-    read: how often each object was asked for; closed: the folder of which the list is refused."""
+    read: how often each object was asked for; stored: what was put; closed: the folder of which the list is refused."""
 
     def __init__(self, fail_every: int = 0) -> None:
         self.fail_every = fail_every
         self.n_failed = 0
         self.closed: str | None = None
         self.read: Counter[str] = Counter()
+        self.stored: set[str] = set()
         self._n_requests = itertools.count(1)
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=Quiet)
@@ -67,6 +68,8 @@ class S3:
             start_response("403 Forbidden", [("Content-Length", str(len(DENIED)))])
             return [DENIED]
         if not self.fail_every or nth % self.fail_every:
+            if environ["REQUEST_METHOD"] == "PUT":
+                self.stored.add(environ["PATH_INFO"].removeprefix(f"/{BUCKET}/"))
             return self._app(environ, start_response)  # type: ignore[no-any-return]
         self.n_failed += 1
         if environ["REQUEST_METHOD"] != "GET" or self.n_failed % 2:
