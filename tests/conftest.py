@@ -69,6 +69,12 @@ def cuts(size: int, each: int, first: int = 0) -> list[int]:
     return [*range(first, size, step), size]
 
 
+def far_cuts(size: int, first: int) -> list[int]:
+    """Lengths of a longer file, evenly from `first` on, the last is `size`: 20; 60 in `make large`."""
+    n = 60 if os.environ.get("TRACEFERRY_CUTS") == "all" else 20
+    return [*range(first, size, max(size // n, 1)), size]
+
+
 # ---------------------------------------------------------------- shared recordings
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from builders.xray import Basic, Fdr
-from conftest import cuts, examples
+from conftest import cuts, examples, far_cuts
 from hypothesis import given
 from hypothesis import strategies as st
 from outputs import BUILT
@@ -39,7 +39,7 @@ def checked(data: bytes) -> Trace | None:
 
 def chosen(data: bytes) -> list[int]:
     """Lengths all around the first records, the rest evenly."""
-    return [*cuts(min(len(data), 600), 7), *range(601, len(data), len(data) // 60), len(data)]
+    return [*cuts(min(len(data), 600), 7), *far_cuts(len(data), 601)]
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -213,8 +213,16 @@ def below(calls: list[re.Match[str]], begin: int, end: int, depth: int) -> Itera
         yield Inline(calls[head][3], ranges, calls[head][4] or "", int(calls[head][5] or 0), children)
 
 
+# A whole interpreter has five times as many functions as the others have together.
+WHOLE = [
+    pytest.param(name, marks=pytest.mark.large) if name == PYTHON else name
+    for name in VERSION_1
+    if "icf" not in str(name) and "upstream" not in str(name)
+]
+
+
 @needs_program
-@pytest.mark.parametrize("name", [n for n in VERSION_1 if "icf" not in str(n) and "upstream" not in str(n)])
+@pytest.mark.parametrize("name", WHOLE)
 def test_whole_functions_are_those_that_it_dumps(name: str, folder: Path) -> None:
     """Without call sites and merged functions, which version 19 cannot decode."""
     done = subprocess.run([str(PROGRAM), str(plain(name, folder))], capture_output=True, text=True)

@@ -41,6 +41,17 @@ def saved(trace: Trace, folder: Path, **options: Any) -> Path:
     return path
 
 
+PAGES: dict[str, Path] = {}
+
+
+def pages_of_recordings(folders: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of each recording, made once for all modules that open them."""
+    for name, load in RECORDINGS.items():
+        if name not in PAGES:
+            PAGES[name] = saved(load(), folders.mktemp(name))
+    return PAGES
+
+
 def own_of(data: dict[str, Any], measure: str) -> dict[str, int]:
     """What each function has itself."""
     found: dict[str, int] = {}
@@ -164,7 +175,9 @@ def test_every_recording_makes_a_page(root: Path, tmp_path: Path) -> None:
             except traceferry.FormatError:
                 continue
             made += 1
-            assert data_of(saved(trace, tmp_path))["info"]["inputs"], path
+            # The file for one of the viewers is in it.
+            without = [("firefox", "perfetto")[made % 2]]
+            assert data_of(saved(trace, tmp_path, without=without))["info"]["inputs"], path
     assert made > 20
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pages import HOSTILE, Opened, browser, many_paths, named, one_sample, packed_in
-from test_page import RECORDINGS, saved
+from test_page import RECORDINGS, pages_of_recordings, saved
 
 from traceferry.analysis.info.summary import summarize
 from traceferry.model import SAMPLES, Event, Process, Table, Thread, ThreadData, Trace, TraceBuilder
@@ -29,8 +29,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The page of each recording, made once."""
-    return {name: saved(load(), tmp_path_factory.mktemp(name)) for name, load in RECORDINGS.items()}
+    return pages_of_recordings(tmp_path_factory)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pages import Axe, Called, Opened, browser, reached_by_tab, sampled
-from test_page import RECORDINGS, saved
+from test_page import pages_of_recordings, saved
 from test_page_events import several
 
 DEEP = tuple(Called(f"level_{nth}") for nth in range(60))
@@ -23,10 +23,9 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    made = {name: load() for name, load in RECORDINGS.items()}
-    made["events"] = several()
-    made["deep"] = sampled([DEEP] * 30, [DEEP[:2]] * 10, [DEEP[:1]] * 5)
-    return {name: saved(trace, tmp_path_factory.mktemp(name)) for name, trace in made.items()}
+    made = {"events": several(), "deep": sampled([DEEP] * 30, [DEEP[:2]] * 10, [DEEP[:1]] * 5)}
+    own = {name: saved(trace, tmp_path_factory.mktemp(name)) for name, trace in made.items()}
+    return pages_of_recordings(tmp_path_factory) | own
 
 
 @pytest.fixture

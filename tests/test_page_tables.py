@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import one_in
 from pages import Called, Opened, browser, sampled
-from test_page import RECORDINGS, saved
+from test_page import RECORDINGS, pages_of_recordings, saved
 
 NO_BREAK = ","
 LONG = "Company.Product.Subsystem.Dictionary<System.String,System.Collections.Generic.List<Order>>:GetOrAddRange"
@@ -34,9 +34,8 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    made = {name: load() for name, load in RECORDINGS.items()}
-    made["idle"] = sampled([(Called("main"), Called(LONG)), (Called("main"), Called("b"), Called("a"))], [])
-    return {name: saved(trace, tmp_path_factory.mktemp(name)) for name, trace in made.items()}
+    idle = sampled([(Called("main"), Called(LONG)), (Called("main"), Called("b"), Called("a"))], [])
+    return {**pages_of_recordings(tmp_path_factory), "idle": saved(idle, tmp_path_factory.mktemp("idle"))}
 
 
 def opened(chromium: Any, path: Path, fragment: str = "", width: int = 1000) -> Opened:

@@ -28,7 +28,7 @@ from builders.perf_data import (
     X86_64_REGS,
     PerfData,
 )  # fmt: skip
-from conftest import cuts, examples
+from conftest import cuts, examples, far_cuts
 from hypothesis import given
 from hypothesis import strategies as st
 from jit_recordings import content
@@ -156,9 +156,8 @@ def test_the_dump_cut_anywhere(code: bytes) -> None:
 @pytest.mark.parametrize("name", ["lli19mc", "wasmtime"])
 def test_recordings_cut_anywhere(name: str) -> None:
     data, code = content(f"{name}/perf.data"), content(f"{name}/jit-{'13217' if name == 'lli19mc' else '9865'}.dump")
-    cuts = [*range(0, 600, 7), *range(600, len(data), len(data) // 60), len(data)]
     before = 0
-    for cut in cuts:
+    for cut in [*cuts(600, 7), *far_cuts(len(data), 601)]:
         n = n_samples(checked(data[:cut], code))
         assert n >= before
         before = n
