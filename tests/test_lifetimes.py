@@ -39,8 +39,14 @@ def broken(trace: Trace) -> tuple[list[str], int]:
     return found, n
 
 
+def marks(path: Path) -> list[pytest.MarkDecorator]:
+    """Beside one of bigjit lies a dump of 468 MB."""
+    return [pytest.mark.large] if path.parent.name == "bigjit" else []
+
+
 @pytest.mark.parametrize(
-    "path", or_skipped(pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in recordings())
+    "path",
+    or_skipped(pytest.param(path, id=f"{path.parent.name}-{path.name}", marks=marks(path)) for path in recordings()),
 )
 def test_states_are_the_whole_life(path: Path) -> None:
     assert broken(load_checked(path))[0] == []
