@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.metadata
 import importlib.util
 import json
@@ -507,6 +508,9 @@ def infos(data_set: Path) -> dict[str, list[dict[str, Any]]]:
         patched.setattr("traceferry.symbolication.debug_files.SYSTEM", os.sep)
         for row in parquet.read_table(data_set / "recordings").to_pylist():
             by_program.setdefault(row["program"], []).append(summarize(traceferry.load(row["recording"]), 10**6))
+    # The work on each recording ends with a look for garbage, through all of this.
+    gc.collect()
+    gc.freeze()
     return by_program
 
 
