@@ -221,7 +221,7 @@ style: $(VENV)/.dev $(TYPING) node_modules/.package-lock.json
 
 large: $(VENV)/.dev $(CLIENTS)/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -m large
-	TRACEFERRY_CUTS=all $(BIN)/python -m pytest -n auto -k cut_anywhere
+	TRACEFERRY_CUTS=all $(BIN)/python -m pytest -n auto -k "cut_anywhere or test_mono_records"
 
 # All of them run; a target that is missed, or cannot be measured, fails the command.
 bench: $(VENV)/.dev

@@ -75,6 +75,13 @@ def far_cuts(size: int, first: int) -> list[int]:
     return [*range(first, size, max(size // n, 1)), size]
 
 
+def ends_and_one_in(n: int, names: Sequence[str], first: int) -> list[str]:
+    """The first and the last of the names, and one in n of all, from `first` on; all in `make large`."""
+    if os.environ.get("TRACEFERRY_CUTS") == "all":
+        return [*names]
+    return [name for nth, name in enumerate(names) if nth in (0, len(names) - 1) or (nth - first) % n == 0]
+
+
 # ---------------------------------------------------------------- shared recordings
 
 
