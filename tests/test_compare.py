@@ -15,7 +15,7 @@ import pytest
 from builders import mono
 from builders.jitdump import JitDump
 from builders.mono import Log
-from conftest import REPO, examples
+from conftest import REPO, examples, in_turn
 from hypothesis import given
 from hypothesis import strategies as st
 from streams import fdr
@@ -385,8 +385,7 @@ def now_and_then(rng: np.random.Generator, kind: str) -> Run:
     return Run("run", replace(Totals(), functions=functions), Tree(), int(count.sum()), None, 0.0, 0)
 
 
-@pytest.mark.parametrize("kind", ["calls", "samples"])
-@pytest.mark.parametrize("sides", [(1, 1), (1, 5), (2, 2), (3, 3), (5, 5)])
+@pytest.mark.parametrize(("sides", "kind"), in_turn([(1, 1), (1, 5), (2, 2), (3, 3), (5, 5)], ["calls", "samples"]))
 def test_rare_functions_are_not_named_where_nothing_changed(kind: str, sides: tuple[int, int]) -> None:
     """At 2 + 2 and 3 + 3 runs nine of ten comparisons named one as new, gone, or taking another time."""
     rng = np.random.default_rng(23)
