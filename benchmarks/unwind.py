@@ -1,7 +1,8 @@
 """Compares unwinding with `perf script` on a recording of `perf record --call-graph dwarf`.
 
 Run by `make bench`. How it measures: common.py. The program is captures/unwind/programs/big.c, which this builds and
-records once: 40,000 samples with 8 KB of stack each. Memory is measured on three times as much, too.
+records once: 40,000 samples with 8 KB of stack each, 338 MB. All is measured on three times as much, too, of which
+the start of the process is a third as large a part.
 """
 
 from __future__ import annotations
@@ -45,13 +46,15 @@ def main() -> int:
         repeat(recording, threefold, 3)
     without = convert(recording, "json")
     without.arguments[:3] = [sys.executable, "-c", WITHOUT]
-    peer = "perf script --no-inline"
+    peer, times = "perf script --no-inline", ", 3 times"
     commands = {
-        peer: Command(["perf", "script", "--no-inline", "-i", str(recording)], WORK / "script.txt", printed=True),
+        peer: printed_by_perf(recording),
         "without unwinding": without,
         "Firefox .json": convert(recording, "json"),
         "Perfetto": convert(recording, "pftrace"),
-        "Perfetto, 3 times": convert(threefold, "pftrace"),
+        peer + times: printed_by_perf(threefold),
+        f"Firefox .json{times}": convert(threefold, "json"),
+        f"Perfetto{times}": convert(threefold, "pftrace"),
     }
     measured = in_turn(commands, arguments.rounds)
     print_table(measured, peer, recording.stat().st_size / MB, "MB")
@@ -59,12 +62,16 @@ def main() -> int:
     added = json.cpu - measured["without unwinding"].cpu
     targets = Targets()
     targets.check(f"unwinding adds at most {ratio(ADDED, 1)} of perf script", ratio(added, perf), added <= ADDED * perf)
-    for name in ("Firefox .json", "Perfetto"):
-        cpu = measured[name].cpu
-        targets.check(f"{name}: at most {ratio(WHOLE, 1)} of perf script", ratio(cpu, perf), cpu <= WHOLE * perf)
+    for name, of in (("Firefox .json", ""), ("Perfetto", ""), ("Firefox .json", times), ("Perfetto", times)):
+        cpu, whole = measured[name + of].cpu, measured[peer + of].cpu
+        targets.check(f"{name}{of}: at most {ratio(WHOLE, 1)} of perf script", ratio(cpu, whole), cpu <= WHOLE * whole)
     more = json.peak - measured["without unwinding"].peak
     targets.check(f"at most {MEMORY_MORE // MB} MB more memory", f"{more / MB:.0f} MB", more <= MEMORY_MORE)
     return targets.status()
+
+
+def printed_by_perf(recording: Path) -> Command:
+    return Command(["perf", "script", "--no-inline", "-i", str(recording)], WORK / "script.txt", printed=True)
 
 
 def record(recording: Path) -> None:
