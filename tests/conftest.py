@@ -43,10 +43,10 @@ def path_of(module: str) -> Path:
 # ---------------------------------------------------------------- Hypothesis
 
 # "ci" tries the same examples on every run, so that results are reproducible: few, as the suite is run often. "nightly"
-# tries new ones, so that 50 seeds try some 25 times as many.
+# tries new ones, so that 50 seeds try some 30 times as many.
 settings.register_profile("ci", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 PROFILE = os.environ.get("TRACEFERRY_HYPOTHESIS", "ci")
-FACTOR = float(os.environ.get("TRACEFERRY_EXAMPLES", "0.2" if PROFILE == "nightly" else "0.4"))
+FACTOR = float(os.environ.get("TRACEFERRY_EXAMPLES", "0.2" if PROFILE == "nightly" else "0.3"))
 for _name, _is_random in (("ci", False), ("nightly", True)):
     settings.register_profile(
         _name, settings.get_profile("ci"), derandomize=not _is_random, max_examples=max(1, round(100 * FACTOR))

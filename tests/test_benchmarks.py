@@ -78,9 +78,12 @@ def test_of_growth_the_median_counts(
 
 
 @pytest.mark.parametrize("name", ["fleet: depth", pytest.param("", marks=pytest.mark.large)])
-def test_what_growth_measures_can_be_run(named: Named, tmp_path: Path, name: str) -> None:
+def test_what_growth_measures_can_be_run(
+    named: Named, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
     """With one element: of each case `info`, and what calls the package's modules itself."""
     growth = named("growth")
+    monkeypatch.setattr(growth, "ERRORS", tmp_path / "errors")
     chosen = [case for case in growth.CASES if name in case.name]
     for nth, case in enumerate(chosen):
         folder = tmp_path / str(nth) / "1"
