@@ -22,7 +22,7 @@ CASES = [
     compared("depth", "xray", 1_000, xray_depth),
     compared("threads", "xray", 50, xray_threads),
     compared("thread names", "data", 100, perf_thread_names),
-    compared("stacks", "data", 500, perf_stacks),
+    compared("stacks", "data", 2_000, perf_stacks),
     compared("code", "dump", 2_000, jitdump_functions),
     compared("markers", "data", 10_000, perf_markers),
 ]

@@ -52,7 +52,7 @@ class Options:
     events: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """base, new: of a run on average, at the level of the base; amounts: of each run as recorded, the base's first;
     change: as part of the base, None where the base has nothing; low, high: its interval of confidence of 95 %, None
@@ -457,7 +457,7 @@ def _compared(
         _row(table, nth, effect, q, bool(exact[nth]), needed[nth], n_base, options) for nth in range(len(table.keys))
     ]
     rows = [
-        replace(row, may_be_unnamed=of_names, may_be_hidden=of_callers)
+        replace(row, may_be_unnamed=of_names, may_be_hidden=of_callers) if of_names or of_callers else row
         for row, of_names, of_callers in zip(rows, unnamed.tolist(), hidden.tolist(), strict=True)
     ]
     rows.sort(key=lambda row: (not row.is_changed, not row.differs, -abs(row.difference), str(row.key)))
