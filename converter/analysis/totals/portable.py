@@ -324,7 +324,11 @@ def _canonical(parent: Array, frame: Array) -> tuple[Array, Array, Array]:
     parents, frames, first = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], 1
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         rows = by_depth[start:end]
-        above, keys, place = distinct_pairs(node_of[parent[rows]], frame[rows])
+        above, keys = node_of[parent[rows]], frame[rows]
+        place: Array | int = 0
+        # Deep recursion has thousands of levels of one.
+        if len(rows) > 1:
+            above, keys, place = distinct_pairs(above, keys)
         node_of[rows] = first + place
         parents.append(above - 1)
         frames.append(keys)
