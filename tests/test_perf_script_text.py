@@ -349,6 +349,18 @@ def test_few_times_that_fall_are_no_differences(tmp_path: Path) -> None:
     assert "differences_added" not in {issue.kind for issue in loaded(tmp_path, "".join(lines)).report}
 
 
+@pytest.mark.parametrize(
+    ("seconds", "n_samples"),
+    [("0.0 9999999999.0 5.0", 2), ("0.0 4000000000.0 5.0 4000000000.0 3.0 4000000000.0 1.0", 7)],
+    ids=["a time that no recording has", "differences that are too large together"],
+)
+def test_times_beyond_all_recordings(seconds: str, n_samples: int, tmp_path: Path) -> None:
+    lines = [f"ls 12 {each}: cycles: \n\t 55d0 work (/bin/ls)\n\n" for each in seconds.split()]
+    trace = loaded(tmp_path, "".join(lines))
+    assert sum(read(trace).values()) == n_samples
+    assert ("members_not_read" in {issue.kind for issue in trace.report}) == (n_samples < len(lines))
+
+
 def totals(trace: Trace) -> dict[tuple[int | None, str], tuple[int, int]]:
     """Returns how many samples there are, and what they weigh, by thread and event. perf prints no member of a group
     whose value did not change."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
-from conftest import load_checked, or_skipped
+from conftest import load_checked, one_in, or_skipped
 from recordings import SHARED
 from support import extract
 from test_perf_scheduling import LIB, PID, SLEEP, A, B, Recorded
@@ -209,10 +209,12 @@ def foreign() -> list[Any]:
     """One in two runs each time, the others with those marked large: each takes the engine three times."""
     kinds = ("perfetto", "chrome-json", "other") if VIEWERS.exists() else ()
     paths = [path for kind in kinds for path in sorted((VIEWERS / kind).iterdir())]
-    return [
-        pytest.param(path, id=path.name, marks=[pytest.mark.large] if nth % 2 or path.stat().st_size > LARGE else [])
-        for nth, path in enumerate(path for path in paths if not path.name.endswith(NO_TRACES))
+    cases = [
+        pytest.param(path, id=path.name, marks=[pytest.mark.large] if path.stat().st_size > LARGE else [])
+        for path in paths
+        if not path.name.endswith(NO_TRACES)
     ]
+    return one_in(2, cases)
 
 
 @pytest.mark.parametrize("path", or_skipped(foreign()))

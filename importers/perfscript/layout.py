@@ -38,6 +38,8 @@ LONGEST = 1 << 16
 _THREAD = rb"\s{0,64}(?P<comm>\S.{0,63}?|)\s{1,64}(?:(?P<pid>-?\d{1,10})/\s*)?(?P<tid>-?\d{1,10})"
 # What stands behind the time of records that are no samples, with --show-mmap-events and the like.
 RECORD = b"PERF_RECORD_"
+# 146 years in ns: what is later is not a time of a recording.
+LATEST = 1 << 62
 _EVENT = rb"(?:(?P<period>\d{1,19})\s+)?(?P<event>(?!" + RECORD + rb")[^\s(]+?):"
 SAMPLE = compiled_later(
     _THREAD + rb"\s+(?:\[(?P<cpu>-?\d{1,5})\]\s+)?(?:[a-zA-Z.#][\w.#]{2,5}\s+)?"
@@ -122,6 +124,8 @@ def header_of(line: bytes) -> Header | None:
     # simpleperf has written its microseconds without zeros in front.
     fraction = fraction.rjust(MICROSECONDS, b"0") if b"\t" in line[: found.end("tid")] else fraction
     ts = int(said["seconds"]) * 10**9 + int(fraction.ljust(9, b"0")) if "seconds" in said else -1
+    if ts > LATEST:
+        return None
     return Header(
         said["comm"].decode("utf-8", "replace"), _number(said["pid"]), int(said["tid"]), _number(said["cpu"]), ts,
         _number(said["period"]), (said["event"] or b"").decode("utf-8", "replace"), said.get("rest", b""),

@@ -13,6 +13,7 @@ from traceferry.common.shown_text import encodable
 from traceferry.files.source import Source
 from traceferry.importers.perfscript.frames import FrameLines
 from traceferry.importers.perfscript.layout import (
+    LATEST,
     RECORD,
     Header,
     has_frame,
@@ -45,9 +46,9 @@ SOFTWARE = (
     "page-faults", "minor-faults", "major-faults", "context-switches", "cpu-migrations", "alignment-faults",
     "emulation-faults", "cgroup-switches", "bpf-output", "dummy",
 )  # fmt: skip
-# The order of events in a trace: samples of a clock say where time goes.
 # Of the times of lines, which perf sorts, none is below the one before it; of differences, about every second is.
 MOST_FALLING = 0.1
+# The order of events in a trace: samples of a clock say where time goes.
 RANKS = {"clock": 0, "tracepoint": 2}
 SOURCE_INDENT = b"  "
 MOST_PERIOD = (1 << 53) - 1
@@ -94,7 +95,7 @@ class _Samples:
                 self.first_ts = header.ts if not self.ts and not self.n_records else self.first_ts
                 if header.rest.startswith(RECORD):
                     self.n_records += 1
-                    self._passed += header.ts
+                    self._passed = min(self._passed + header.ts, LATEST)
                     continue
                 begins.append(len(numbers))
                 last = header.rest.rstrip()
@@ -137,9 +138,10 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
     samples.publish()
     if not samples.ts:
         raise FormatError("no line is a sample as perf script prints it", 0, path=source.path)
-    ts = np.array(samples.ts)
-    is_untimed, are_differences = bool((ts < 0).any()), _are_differences(samples.first_ts, ts)
-    ts = np.cumsum(ts + np.array(samples.between)) if are_differences else ts
+    ts, between = np.array(samples.ts), np.array(samples.between)
+    is_untimed = bool((ts < 0).any())
+    are_differences = not is_untimed and _are_differences(samples.first_ts, ts, between)
+    ts = np.cumsum(ts + between) if are_differences else ts
     ts = np.arange(len(ts)) * UNTIMED_NS if is_untimed else ts + trace.join_clock(Clock("monotonic"))
     _add_threads(profile, samples, ts, source.name)
     report, path = trace.report, source.path
@@ -153,9 +155,11 @@ def to_trace(source: Source, trace: TraceBuilder) -> None:
         report.note("members_not_read", n, where=f"{path} {what}", detail=what, advice="the perf.data itself has more")
 
 
-def _are_differences(first: int, ts: Array) -> bool:
-    """Whether times are those of --deltatime, each since the line before. first: of the first line, where that is 0."""
-    return first == 0 and int((np.diff(ts) < 0).sum()) > MOST_FALLING * len(ts)
+def _are_differences(first: int, ts: Array, between: Array) -> bool:
+    """Whether times are those of --deltatime, each since the line before. first: of the first line, where that is 0;
+    ts, between: int64, ns, as in `_Samples`."""
+    elapsed = ts.sum(dtype=float) + between.sum(dtype=float)
+    return first == 0 and elapsed < LATEST and int((np.diff(ts) < 0).sum()) > MOST_FALLING * len(ts)
 
 
 def _add_threads(profile: StackProfile, samples: _Samples, ts: Array, name: str) -> None:

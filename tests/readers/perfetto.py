@@ -581,9 +581,6 @@ class _Clocks:
         return paths.get(goal, [])
 
 
-_NONE_OF_SIX = (None,) * 6
-
-
 class _Reader:
     """Turns packets, in file order, into track descriptors and timed events."""
 
@@ -664,7 +661,7 @@ class _Reader:
             self._attributes(attributes)
         if event is not None:
             self._event(event, time, timestamp, sequence)
-        if (sample, symbols, task_state, script_code, profile, graph) != _NONE_OF_SIX:
+        if any(one is not None for one in (sample, symbols, task_state, script_code, profile, graph)):
             if time is None or sequence is None:
                 self.error("a sample, symbols, a task state, V8 code or a heap without time or sequence")
             elif profile is not None:
