@@ -1182,7 +1182,7 @@ class _Reader:
         found = sequence.messages.get((kind, iid))
         if found is None:
             found = _fields(self._lookup(sequence, kind, iid) or b"")
-            if kind in (_TASKS, _EXECUTIONS) and iid in sequence.interned[kind]:
+            if iid in sequence.interned[kind]:
                 sequence.messages[kind, iid] = found
         return found
 
